@@ -10,13 +10,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/redial-go/redial/bench/articles/tiers"
 	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Command is "bench report".
 func Command() cli.Command {
-	return cli.Command{Name: "report", Summary: "draw all simulations: one HTML file, and the pictures as SVG", New: cli.New[drawnReport]}
+	return cli.Command{Name: "report", Summary: "draw all simulations: one HTML file, and the pictures as SVG", Example: "-out report -only herd,aws", New: cli.New[drawnReport]}
 }
 
 // drawnReport is "bench report".
@@ -33,6 +34,7 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 	f.IntVar(&o.N, "n", 10_000, "how many connections a herd has")
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server completes per second")
 	cli.SomeOf(f, &o.Only, "only", "", "draw only these chapters: "+strings.Join(ChapterIDs(), ", "), ChapterIDs(), pick.Itself)
+	f.StringVar(&o.Scenario, "scenario", "", "draw only this scenario of the retries article, one server or services in a row, or your own: mine.json")
 	f.StringVar(&o.cover, "readme", "", "draw only the picture of the README, to this `file`: herd.svg")
 	f.Check(func() error {
 		switch {
@@ -40,8 +42,16 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 			return errors.New("want -out DIRECTORY, or -readme FILE")
 		case o.cover != "" && len(o.Only) > 0:
 			return errors.New("-only says what is in a report, and -readme is one picture")
+		case o.Scenario != "" && (o.cover != "" || len(o.Only) > 0):
+			return errors.New("-scenario is all that is in a report")
 		case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
 			return errors.New("-rps, -seeds, -n and -capacity must be above 0")
+		}
+		if o.Scenario != "" {
+			o.Only = []string{"queueing"}
+			if tiers.Has(o.Scenario) {
+				o.Only = []string{"tiers"}
+			}
 		}
 		return o.Validate()
 	})
@@ -49,7 +59,9 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 
 func (o *drawnReport) Run(ctx context.Context, c *cli.Console) error {
 	if o.cover != "" {
+		bar := cli.NewProgress(c, "draw", 1)
 		pic, err := Cover(ctx, o.Options)
+		bar.End()
 		if err != nil {
 			return err
 		}

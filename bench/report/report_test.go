@@ -81,18 +81,18 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		require.LessOrEqual(t, done, many)
 	}
 	require.NoError(t, Write(context.Background(), dir, o))
-	require.Equal(t, 5+17+3+2+1+1+2, figures, "herds, scenarios, presets, tiers, letters, contention, storm")
+	require.Equal(t, 5+17+6+1+5+1+1+2, figures, "herds, scenarios, more of them, Little's law, tiers, letters, contention, storm")
 
 	svgs, err := filepath.Glob(filepath.Join(dir, "*.svg"))
 	require.NoError(t, err)
-	require.Len(t, svgs, 2*5+2*(17+3)+2+1+1+3)
+	require.Len(t, svgs, 2*5+2*(17+6)+1+5+1+1+3)
 	texts := map[string]string{}
 	for _, file := range svgs {
 		svg, err := os.ReadFile(file)
 		require.NoError(t, err)
 		texts[filepath.Base(file)] = sound(t, file, svg)
 	}
-	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios()) {
+	for _, s := range slices.Concat(queueing.Scenarios(), queueing.MoreScenarios()) {
 		for _, y := range s.Strategies {
 			require.Contains(t, texts["queueing_"+fileName(s.Name)+".svg"], y.Name)
 			require.Contains(t, texts["queueing_tries_"+fileName(s.Name)+".svg"], y.Name)
@@ -198,7 +198,7 @@ func TestAReportThatWasInterruptedBeforeItBeganSaysSo(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	require.ErrorIs(t, Write(ctx, dir, small()), context.Canceled)
-	require.Contains(t, html(t, dir), "The report was interrupted: 31 of its figures are not drawn.")
+	require.Contains(t, html(t, dir), "The report was interrupted: 38 of its figures are not drawn.")
 }
 
 func TestADirectoryThatCannotBeWrittenIsSaidAtOnce(t *testing.T) {
