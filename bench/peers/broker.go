@@ -38,7 +38,8 @@ func (a *agents) take(topic string, p []byte) {
 	a.mu.Lock()
 	one := a.agents[down]
 	if one == nil {
-		one = &agent{reset: a.site.reset, wake: a.site.wake, reply: func(p []byte, times int) error {
+		now := func(p []byte) error { return a.send(down, p) }
+		one = &agent{reset: a.site.reset, wake: a.site.wake, now: now, reply: func(p []byte, times int) error {
 			for range times {
 				if err := a.send(down, p); err != nil {
 					return err

@@ -78,8 +78,10 @@ type answer struct {
 	Count     int // of what CPU, Took and Allocs are for
 	Bytes     int64
 	Stack     int64
-	Wake      time.Duration // CPU time for one message to each connection
-	Resumed   int           // TLS handshakes of a site that resumed a session
+	Wake      time.Duration    // CPU time for one message to each connection
+	Fastest   time.Duration    // round trip
+	Late      [2]time.Duration // from the write to the application: the median, and 99 of 100
+	Resumed   int              // TLS handshakes of a site that resumed a session
 	Seen      []seen
 }
 
@@ -119,6 +121,10 @@ func (c *role) do(ctx context.Context, o order) (answer, error) {
 		return o.Job.send(ctx)
 	case "echo":
 		return o.Job.echo(ctx)
+	case "latency":
+		return o.Job.latency(ctx)
+	case "machine":
+		return o.Job.machine()
 	case "redial":
 		return o.Job.redial(ctx)
 	case "idle":

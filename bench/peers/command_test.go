@@ -17,7 +17,7 @@ import (
 
 func TestMistakesAboutPeersAreOneClearLineAndCodeTwo(t *testing.T) {
 	for _, w := range []struct{ args, want string }{
-		{"-only nonsense", `there is no row "nonsense": there are receive-128, receive-4k, send-64, echo-64, tls-redial, idle-1000, `},
+		{"-only nonsense", `there is no row "nonsense": there are receive-128, receive-4k, send-64, echo-64, echo-1, latency, machine, tls-redial, idle-1000, `},
 		{"-only receive-128,", `there is no row "": there are receive-128, `},
 		{"-peers coder,nonsense", `there is no peer "nonsense": there are coder, coder-reader, `},
 		{"-from x.json -rounds 3 -only gap", "-from measures nothing, and -only, -rounds is about a measurement"},
@@ -122,4 +122,14 @@ func TestAPictureWithoutRatiosIsAnError(t *testing.T) {
 	_, errs, code := program.Try(t.Context(), "-only", "killed", "-peers", "redial-run", "-rounds", "1", "-svg", filepath.Join(t.TempDir(), "peers.svg"))
 	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, errs, "none of the rows has ratios")
+}
+
+func TestTheHelpFitsOnAScreenAndHasAnExample(t *testing.T) {
+	out, errs, code := program.Try(t.Context(), "-h")
+	require.Zero(t, code, errs)
+	require.LessOrEqual(t, strings.Count(out, "\n"), 40)
+	for line := range strings.Lines(out) {
+		require.LessOrEqual(t, len(line), 101, line)
+	}
+	require.Contains(t, out, "\nexample: peers -")
 }

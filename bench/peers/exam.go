@@ -70,17 +70,48 @@ func (x *exam) pair(setup siteSetup) (*process, worker, job, error) {
 
 // messages measures CPU time and allocations per message.
 func (x *exam) messages(do string, size, count int) ([]float64, error) {
-	_, client, j, err := x.pair(siteSetup{Deep: true})
-	if err != nil {
-		return nil, err
-	}
-	j.Size, j.Count = size, count
-	a, err := client.do(x.ctx, order{Do: do, Job: j})
+	a, err := x.exchange(do, size, count, burst)
 	if err != nil {
 		return nil, err
 	}
 	n := float64(a.Count)
 	return []float64{float64(a.CPU) / n, float64(a.Allocs) / n, a.CPU.Seconds() / a.Took.Seconds()}, nil
+}
+
+// alone measures echoes of which one is under way.
+func (x *exam) alone(count int) ([]float64, error) {
+	a, err := x.exchange("echo", 128, count, 1)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(a.Count)
+	return []float64{float64(a.CPU) / n, inMicros(a.Fastest), float64(a.Allocs) / n}, nil
+}
+
+// latency measures how long messages take that come one by one.
+func (x *exam) latency(do string, count int, every time.Duration) ([]float64, error) {
+	_, client, j, err := x.pair(siteSetup{Deep: true})
+	if err != nil {
+		return nil, err
+	}
+	j.Count, j.Every = count, every
+	a, err := client.do(x.ctx, order{Do: do, Job: j})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{inMicros(a.Late[0]), inMicros(a.Late[1])}, nil
+}
+
+func inMicros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// exchange is a measurement of a client whose server answers it.
+func (x *exam) exchange(do string, size, count, window int) (answer, error) {
+	_, client, j, err := x.pair(siteSetup{Deep: true})
+	if err != nil {
+		return answer{}, err
+	}
+	j.Size, j.Count, j.Window = size, count, window
+	return client.do(x.ctx, order{Do: do, Job: j})
 }
 
 // redials measures the CPU time of both ends per connection. The waits before the dials, in

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -16,6 +19,8 @@ type job struct {
 	Size      int           // of a message
 	Count     int           // of messages, of bursts, of redials, of connections
 	Shared    bool          // what clients can share is shared
+	Window    int           // of echoes under way
+	Every     time.Duration // between two messages of "latency"
 	Down      string        // the topic to listen to; default: one of the client's own
 	Wait      time.Duration // between two dials; 0: as each library has it
 	Settle    time.Duration // before memory is measured: what was opened or closed ends
@@ -127,21 +132,26 @@ func (j *job) send(ctx context.Context) (answer, error) {
 	return measured(bursts, j.Count/burst*burst)
 }
 
-// echo measures messages that come back, with a burst of them under way. The reader
-// sends the next.
+// echo measures messages that come back, with so many under way. The reader sends the next. If one is under way, it
+// measures the fastest round trip, too.
 func (j *job) echo(ctx context.Context) (answer, error) {
 	b := newBox(j.Size)
 	b.first = askEcho
 	p := payload(j.Size)
 	p[0] = askEcho
 	var c client
+	fastest, at := time.Hour, time.Now()
 	left := 0                      // to be sent: the reader's, once the first is sent
 	sent := make(chan struct{}, 1) // the first is
 	b.each = func() error {
 		next := 1
 		if b.n == 1 {
 			<-sent // the answer may come before Send returns
-			next = burst
+			next = j.Window
+		}
+		if j.Window == 1 {
+			now := time.Now()
+			fastest, at = min(fastest, now.Sub(at)), now
 		}
 		for ; next > 0 && left > 0; next-- {
 			left--
@@ -166,7 +176,80 @@ func (j *job) echo(ctx context.Context) (answer, error) {
 		}
 		return b.wait(ctx)
 	}
-	return measured(echoes, j.Count)
+	a, err := measured(echoes, j.Count)
+	a.Fastest = fastest
+	return a, err
+}
+
+// latency measures how long messages take that come one by one, from the server's write to the application.
+func (j *job) latency(ctx context.Context) (answer, error) {
+	took := make([]time.Duration, 0, j.Count)
+	b := newBox(128)
+	p, t, err := j.peer(j.Peers[0], 0)
+	if err != nil {
+		return answer{}, err
+	}
+	t.onDown = func(err error) { b.fail(fmt.Errorf("lost: %v", err)) }
+	t.onMessage = func(p []byte) {
+		at := time.Now()
+		b.take(p)
+		took = append(took, at.Sub(sent(p)))
+		if len(took) == cap(took) {
+			b.fail(nil)
+		}
+	}
+	b.expect(j.Count + 1) // so that the box does not end before the last time is kept
+	c, err := p.open(ctx, t)
+	if err != nil {
+		return answer{}, err
+	}
+	defer c.Close()
+	if err := c.Send(ticksOrder(j.Count, j.Every)); err != nil {
+		return answer{}, err
+	}
+	err = b.wait(ctx)
+	return answer{Late: late(took)}, err
+}
+
+// late returns the median, and what 99 of 100 do not exceed, without the first tenth, in which everything warms up.
+func late(took []time.Duration) [2]time.Duration {
+	took = took[len(took)/10:]
+	slices.Sort(took)
+	if len(took) == 0 {
+		return [2]time.Duration{}
+	}
+	return [2]time.Duration{took[len(took)/2], took[len(took)*99/100]}
+}
+
+// machine measures how long one goroutine takes to wake another, which waits at a pipe.
+func (j *job) machine() (answer, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return answer{}, err
+	}
+	defer r.Close()
+	go func() { // the end of the pipe ends the loop below
+		defer w.Close()
+		ticker := time.NewTicker(j.Every)
+		defer ticker.Stop()
+		for range j.Count {
+			<-ticker.C
+			if _, err := w.Write(stamped()); err != nil {
+				return
+			}
+		}
+	}()
+	took := make([]time.Duration, 0, j.Count)
+	for p := make([]byte, 128); ; {
+		if _, err := io.ReadFull(r, p); err != nil {
+			break
+		}
+		took = append(took, time.Since(sent(p)))
+	}
+	if len(took) < j.Count {
+		return answer{}, fmt.Errorf("read a pipe: %d messages instead of %d", len(took), j.Count)
+	}
+	return answer{Late: late(took)}, nil
 }
 
 // measured runs f for the warm-up, and then for count messages, which it measures.

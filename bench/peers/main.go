@@ -19,7 +19,7 @@ func main() {
 	os.Exit(program.Main())
 }
 
-var program = cli.Program{Name: "peers", Commands: []cli.Command{{New: cli.New[measurement]}}}
+var program = cli.Program{Name: "peers", Commands: []cli.Command{{Summary: "measure redial beside other clients: messages, idle connections, redials", Example: "-only receive-128,send-64 -rounds 3", New: cli.New[measurement]}}}
 
 // measurement is the flags of the program, and what came of them.
 type measurement struct {

@@ -27,7 +27,9 @@ type row struct {
 // sizes are how much each row does.
 type sizes struct {
 	receive, send, redials int
-	echo                   int
+	echo, echoAlone        int
+	ticks                  int           // messages of "latency"
+	every                  time.Duration // between two of them
 	idle, idleMany         int
 	idleLong, pairs        int           // connections; pairs of processes for as many as there can be
 	inOne                  int           // connections of a process, at most
@@ -41,13 +43,13 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{
-		receive: 200_000, send: 100_000, redials: 200, echo: 100_000, idle: 1000, idleMany: 10_000, idleLong: 50_000, pairs: 200,
+		receive: 200_000, send: 100_000, redials: 200, echo: 100_000, echoAlone: 20_000, ticks: 5000, every: time.Millisecond, idle: 1000, idleMany: 10_000, idleLong: 50_000, pairs: 200,
 		inOne: 10_000, settle: 200 * time.Millisecond, // many machines let a process have 20,000 files
 		feed:  feedOrder{Count: 10_000, Resets: 10, Every: 4 * time.Millisecond},
 		quiet: 390 * time.Second, outage: [2]time.Duration{time.Second, 10 * time.Second}, back: time.Minute,
 	}
 	shortSizes = sizes{ // of the tests
-		receive: 500, send: 5 * burst, redials: 2, echo: 300, idle: 10, idleMany: 12, idleLong: 24, pairs: 2,
+		receive: 500, send: 5 * burst, redials: 2, echo: 300, echoAlone: 100, ticks: 50, every: time.Millisecond, idle: 10, idleMany: 12, idleLong: 24, pairs: 2,
 		inOne: 12, settle: 100 * time.Millisecond, // the site has taken all connections by then
 		feed:  feedOrder{Count: 400, Resets: 2, Every: 2 * time.Millisecond},
 		quiet: 300 * time.Millisecond, outage: [2]time.Duration{50 * time.Millisecond, 100 * time.Millisecond}, back: 20 * time.Second, wait: time.Millisecond,
@@ -76,6 +78,7 @@ func rowsOf(s sizes) []*row {
 	idle := func(count int, shared bool) func(*exam) ([]float64, error) {
 		return func(x *exam) ([]float64, error) { return x.idle(count, shared) }
 	}
+	late := []Column{{Name: "µs, median", Digits: 1, Short: "late, median, µs"}, {Name: "µs, 99 of 100", Digits: 1, Short: "99 of 100, µs"}}
 	return []*row{
 		{name: "receive-128", title: "receive 128 B: CPU of the client per message", columns: perMessage("receive 128 B", "allocations"), one: messages("receive", 128, s.receive)},
 		{name: "receive-4k", title: "receive 4 KiB: CPU of the client per message", columns: perMessage("receive 4 KiB", ""), one: messages("receive", 4096, s.receive/2)},
@@ -83,6 +86,14 @@ func rowsOf(s sizes) []*row {
 			columns: perMessage("send 64 x 128 B", ""), one: messages("send", 128, s.send)},
 		{name: "echo-64", title: fmt.Sprintf("echo of 128 B, %d under way: CPU of the client per echo", burst),
 			columns: perMessage("echo, 64 under way", ""), one: messages("echo", 128, s.echo)},
+		{name: "echo-1", title: "echo of 128 B, one under way: CPU of the client per echo, and the fastest round trip",
+			columns: []Column{{Name: "ns", Ratio: true, Short: "echo, one under way"}, {Name: "µs, fastest", Digits: 1, Short: "fastest round trip, µs"}, {Name: "allocations", Digits: 2}},
+			one:     func(x *exam) ([]float64, error) { return x.alone(s.echoAlone) }},
+		{name: "latency", title: fmt.Sprintf("a message of 128 B each %v: from the server's write to the application (with a broker, from the publication)", s.every),
+			columns: late, one: func(x *exam) ([]float64, error) { return x.latency("latency", s.ticks, s.every) }},
+		{name: "machine", title: fmt.Sprintf("the same for two goroutines and a pipe, one message each %v: what the machine itself takes", s.every),
+			columns: late, takes: func(p *peer) bool { return p == all[0] },
+			one: func(x *exam) ([]float64, error) { return x.latency("machine", s.ticks, s.every) }},
 		{name: "tls-redial", title: "TLS redial: CPU per connection; the adapter closes and opens a peer that does not redial",
 			columns: []Column{{Name: "µs", Ratio: true, Short: "TLS redial, client"}, {Name: "µs, server", Short: "TLS redial, server, µs"}, {Name: "resumed", Digits: 2, Short: "TLS sessions resumed"}},
 			one:     func(x *exam) ([]float64, error) { return x.redials(s.redials) }},

@@ -39,12 +39,24 @@ func measure(t *testing.T, name string) map[string][]float64 {
 
 // A client checks each message, and fails if one is not there, is another, or too many.
 func TestEveryPeerReceivesSendsAndEchoes(t *testing.T) {
-	for _, name := range []string{"receive-128", "receive-4k", "send-64", "echo-64"} {
+	for _, name := range []string{"receive-128", "receive-4k", "send-64", "echo-64", "echo-1"} {
 		t.Run(name, func(t *testing.T) {
 			figures := measure(t, name)
 			require.Len(t, figures, len(all)+1)
 			require.Contains(t, figures, "coder (A/A)")
 		})
+	}
+}
+
+// Each message has the time at which it was written.
+func TestTheLatencyOfEveryPeerIsMeasured(t *testing.T) {
+	for name, peers := range map[string]int{"latency": len(all), "machine": 1} {
+		figures := measure(t, name)
+		require.Len(t, figures, peers)
+		for peer, f := range figures {
+			require.Positive(t, f[0], peer)
+			require.GreaterOrEqual(t, f[1], f[0], peer)
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *site) talk(c net.Conn, w wire) {
 		s.mu.Unlock()
 	}()
 	var buf, out []byte
-	a := agent{reset: s.reset, wake: s.wake, reply: func(p []byte, times int) error {
+	a := agent{reset: s.reset, wake: s.wake, now: func(p []byte) error { return l.write(w.appendFrame(nil, p)) }, reply: func(p []byte, times int) error {
 		if times == 1 {
 			out = w.appendFrame(out, p)
 			return nil
@@ -192,6 +192,7 @@ func (s *site) reset() {
 type agent struct {
 	counted int
 	reply   func(p []byte, times int) error // keeps nothing of p
+	now     func(p []byte) error            // the same, at once, from any goroutine
 	reset   func()
 	wake    func() error // sends a message to each connection
 }
@@ -219,6 +220,25 @@ func (a *agent) take(p []byte) error {
 		return nil
 	case askWake:
 		return a.wake()
+	case askTicks:
+		count, every, err := ticks(p)
+		if err != nil {
+			return err
+		}
+		go a.tick(count, every) // until the connection ends
+		return nil
 	}
 	return fmt.Errorf("read order: %q is none", p[0])
+}
+
+// tick sends messages with the time, one after each interval.
+func (a *agent) tick(count int, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for range count {
+		<-ticker.C
+		if a.now(stamped()) != nil {
+			return
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // The first byte of a client's message asks something of the server.
@@ -16,6 +17,7 @@ const (
 	askCount = 'C' // an answer of 1 byte to every 64th
 	askReset = 'R' // reset all connections
 	askWake  = 'W' // one message to each connection
+	askTicks = 'T' // with two numbers of 4 bytes: so many messages, one after each so many microseconds, with the time in each
 )
 
 // burst is how many sends are answered together, and how many echoes are under way.
@@ -38,6 +40,33 @@ func pourSize(p []byte) (size, count int, err error) {
 	}
 	return size, count, nil
 }
+
+// ticksOrder is the message that asks for messages one by one.
+func ticksOrder(count int, every time.Duration) []byte {
+	p := binary.BigEndian.AppendUint32([]byte{askTicks}, uint32(count))
+	return binary.BigEndian.AppendUint32(p, uint32(every/time.Microsecond))
+}
+
+// ticks returns what a ticksOrder asks for.
+func ticks(p []byte) (count int, every time.Duration, err error) {
+	if len(p) != 9 {
+		return 0, 0, fmt.Errorf("read order: %d bytes instead of 9", len(p))
+	}
+	count, every = int(binary.BigEndian.Uint32(p[1:])), time.Duration(binary.BigEndian.Uint32(p[5:]))*time.Microsecond
+	if count < 1 || every <= 0 {
+		return 0, 0, fmt.Errorf("read order: %d messages, one each %v", count, every)
+	}
+	return count, every, nil
+}
+
+// stamped is a message with the present time, and sent returns that.
+func stamped() []byte {
+	p := payload(128)
+	binary.BigEndian.PutUint64(p[1:], uint64(time.Now().UnixNano()))
+	return p
+}
+
+func sent(p []byte) time.Time { return time.Unix(0, int64(binary.BigEndian.Uint64(p[1:]))) }
 
 // payload is what each message of a pour is, of at least 2 bytes.
 func payload(size int) []byte {
