@@ -22,7 +22,7 @@ import (
 
 // Command is "bench soak".
 func Command() cli.Command {
-	return cli.Command{Name: "soak", Summary: "let connections live for long with a server that misbehaves, and look whether anything grows", New: cli.New[soak]}
+	return cli.Command{Name: "soak", Summary: "let connections live for long with a server that misbehaves, and look whether anything grows", Example: "-clients 200 -time 1m -every 2s", New: cli.New[soak]}
 }
 
 // sample is what this process holds at a time.
