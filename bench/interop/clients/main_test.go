@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redial-go/redial/bench/interop/internal/server"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -37,8 +38,8 @@ func retrying() (*dialer.Dialer, <-chan int) {
 
 // bridge makes a call while s is away and starts s again when the call's dial has
 // failed a few times. The call must succeed.
-func bridge(t *testing.T, s *server, tries <-chan int, call func(context.Context) error) {
-	s.kill()
+func bridge(t *testing.T, s *server.Server, tries <-chan int, call func(context.Context) error) {
+	s.Kill()
 	select { // of before
 	case <-tries:
 	default:
@@ -54,14 +55,14 @@ func bridge(t *testing.T, s *server, tries <-chan int, call func(context.Context
 			require.FailNow(t, "the call did not wait", "%v", err)
 		}
 	}
-	s.start()
+	s.Start()
 	require.NoError(t, <-done)
 }
 
 // impatient makes a call whose context ends while s is away, and demands that it
 // returns then, with that.
-func impatient(t *testing.T, s *server, call func(context.Context) error) {
-	s.kill()
+func impatient(t *testing.T, s *server.Server, call func(context.Context) error) {
+	s.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/interop/clients"
+	"github.com/redial-go/redial/bench/interop/internal/server"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 const insert = "insert into ledger values ($1) on conflict do nothing"
 
 // openPool is a pool by the retrying dialer, and an empty table.
-func openPool(t *testing.T) (*server, *pgxpool.Pool, <-chan int) {
-	s, url := startPostgres(t)
+func openPool(t *testing.T) (*server.Server, *pgxpool.Pool, <-chan int) {
+	s, url := server.Postgres(t)
 	d, tries := retrying()
 	pool, err := clients.Pool(t.Context(), url, d, outage)
 	require.NoError(t, err)
@@ -51,11 +52,11 @@ func rows(t *testing.T, pool *pgxpool.Pool) (n int) {
 }
 
 func TestWithoutTheDialerAPostgresCallFailsWhileTheServerIsAway(t *testing.T) {
-	s, url := startPostgres(t)
+	s, url := server.Postgres(t)
 	pool, err := pgxpool.New(t.Context(), url)
 	require.NoError(t, err)
 	defer pool.Close()
-	s.kill()
+	s.Kill()
 	_, err = pool.Exec(t.Context(), "select 1")
 	require.ErrorContains(t, err, "connection refused")
 }
@@ -76,7 +77,7 @@ func TestAPostgresCallEndsWithItsContextAndClosingThePoolEndsItsDials(t *testing
 }
 
 func TestPgconnDialsByTheDialer(t *testing.T) {
-	s, url := startPostgres(t)
+	s, url := server.Postgres(t)
 	d, tries := retrying()
 	config, err := pgconn.ParseConfig(url)
 	require.NoError(t, err)
@@ -94,7 +95,7 @@ func TestPgconnDialsByTheDialer(t *testing.T) {
 }
 
 func TestDatabaseSQLDialsByTheDialer(t *testing.T) {
-	s, url := startPostgres(t)
+	s, url := server.Postgres(t)
 	d, tries := retrying()
 	db, err := clients.SQL(url, d, outage)
 	require.NoError(t, err)
@@ -134,9 +135,9 @@ func TestPostgresIsKilledTwiceAndNothingThatWasConfirmedIsLost(t *testing.T) {
 	}
 	for range 2 {
 		time.Sleep(300 * time.Millisecond)
-		s.kill()
+		s.Kill()
 		time.Sleep(time.Second)
-		s.start()
+		s.Start()
 	}
 	time.Sleep(500 * time.Millisecond)
 	stop()

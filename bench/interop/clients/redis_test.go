@@ -15,21 +15,22 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/interop/clients"
+	"github.com/redial-go/redial/bench/interop/internal/server"
 )
 
 func TestWithoutTheDialerARedisCallFailsWhileTheServerIsAway(t *testing.T) {
-	s := startRedis(t)
-	c := redis.NewClient(&redis.Options{Addr: s.address})
+	s := server.Redis(t)
+	c := redis.NewClient(&redis.Options{Addr: s.Address})
 	defer c.Close()
 	require.NoError(t, c.Set(t.Context(), "k", 1, 0).Err())
-	s.kill()
+	s.Kill()
 	require.ErrorContains(t, c.Set(t.Context(), "k", 2, 0).Err(), "connection refused")
 }
 
 func TestARedisCallMadeWhileTheServerIsAwaySucceedsOnceItIsBack(t *testing.T) {
-	s := startRedis(t)
+	s := server.Redis(t)
 	d, tries := retrying()
-	c := clients.Redis(s.address, d, outage)
+	c := clients.Redis(s.Address, d, outage)
 	defer c.Close()
 	require.NoError(t, c.Set(t.Context(), "before", 1, 0).Err())
 	bridge(t, s, tries, func(ctx context.Context) error { return c.Set(ctx, "while", 2, 0).Err() })
@@ -40,20 +41,20 @@ func TestARedisCallMadeWhileTheServerIsAwaySucceedsOnceItIsBack(t *testing.T) {
 
 func TestARedisCallEndsWithItsContextAndItsDialWhenTheServerIsBack(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	s := startRedis(t)
+	s := server.Redis(t)
 	d, _ := retrying()
-	c := clients.Redis(s.address, d, outage)
+	c := clients.Redis(s.Address, d, outage)
 	impatient(t, s, func(ctx context.Context) error { return c.Ping(ctx).Err() })
-	s.start()
+	s.Start()
 	require.NoError(t, c.Ping(t.Context()).Err())
 	require.NoError(t, c.Close())
 	goleak.VerifyNone(t, before)
 }
 
 func TestRedisIsKilledTwiceAndEveryCallSucceeds(t *testing.T) {
-	s := startRedis(t)
+	s := server.Redis(t)
 	d, _ := retrying()
-	c := clients.Redis(s.address, d, outage)
+	c := clients.Redis(s.Address, d, outage)
 	defer c.Close()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var writers sync.WaitGroup
@@ -72,9 +73,9 @@ func TestRedisIsKilledTwiceAndEveryCallSucceeds(t *testing.T) {
 	}
 	for range 2 {
 		time.Sleep(300 * time.Millisecond)
-		s.kill()
+		s.Kill()
 		time.Sleep(time.Second)
-		s.start()
+		s.Start()
 	}
 	time.Sleep(300 * time.Millisecond)
 	stop()
