@@ -21,6 +21,9 @@ func TestDrainBenchSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	}{
 		"-way x":                 {`drainlab: there is no -way "x": there are cut, drain, notice, notice all`, cli.ExitUsage},
 		"-policy x":              {`drainlab: there is no -policy "x": `, cli.ExitUsage},
+		"-policy equal:bas=1s":   {`drainlab: -policy equal: there is no option "bas" (is it "base"?)`, cli.ExitUsage},
+		"-policy equal,fixed":    {"drainlab: want one -policy, not 2", cli.ExitUsage},
+		"-policy all":            {"drainlab: want one -policy, not ", cli.ExitUsage},
 		"-n 60000":               {"drainlab: want 1 to 50000 clients, not 60000", cli.ExitUsage},
 		"-rounds 0":              {`drainlab: invalid value "0" for flag -rounds`, cli.ExitUsage},
 		"-rate -1":               {"drainlab: want above 0 and at most 1000 messages per second for each client, not -1", cli.ExitUsage},
@@ -59,11 +62,22 @@ func TestDrainsAreMeasuredAndKept(t *testing.T) {
 		t.Skip(err)
 	}
 	file := filepath.Join(t.TempDir(), "drain.json")
-	out, errs, code := program.Try(t.Context(), "-n", "20", "-window", "1s", "-lead", "300ms", "-rounds", "1", "-way", "drain", "-json", file)
+	out, errs, code := program.Try(t.Context(), "-n", "20", "-window", "1s", "-lead", "300ms", "-rounds", "1", "-way", "drain", "-policy", "equal:base=200ms,cap=2s", "-json", file)
 	require.Zero(t, code, errs)
 	require.Regexp(t, `(?m)^ +drain +1 +\d+ +\d+ +20 `, out)
 	saved, err := readDrains(file)
 	require.NoError(t, err)
 	require.Len(t, saved.Runs, 1)
 	require.Zero(t, saved.Runs[0].Lost)
+	require.Equal(t, "equal:base=200ms,cap=2s", saved.Policy)
+}
+
+func TestTheHelpFitsOnAScreenAndHasAnExample(t *testing.T) {
+	out, errs, code := program.Try(t.Context(), "-h")
+	require.Zero(t, code, errs)
+	require.LessOrEqual(t, strings.Count(out, "\n"), 40)
+	for line := range strings.Lines(out) {
+		require.LessOrEqual(t, len(line), 101, line)
+	}
+	require.Contains(t, out, "\nexample: drainlab -")
 }

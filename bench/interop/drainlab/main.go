@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -24,16 +25,16 @@ func main() {
 	os.Exit(program.Main())
 }
 
-var program = cli.Program{Name: "drainlab", Commands: []cli.Command{{New: cli.New[drainBench]}}}
+var program = cli.Program{Name: "drainlab", Commands: []cli.Command{{Summary: "replace a server behind a real haproxy, and measure what its clients notice", Example: "-way drain,notice -n 200 -window 2s -rounds 1", New: cli.New[drainBench]}}}
 
 // drainBench is the flags of the command, and what came of them.
 type drainBench struct {
 	Drain
-	client fleet.Client
-	ways   []string
-	rounds int
-	from   string
-	file   *drainFile
+	policies []policy.Choice
+	ways     []string
+	rounds   int
+	from     string
+	file     *drainFile
 }
 
 // drainFile is what -json keeps.
@@ -59,7 +60,7 @@ func (o *drainBench) Flags(f *cli.Flags) {
 	f.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
 	f.Count(&o.rounds, 1, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
 	cli.SomeOf(f, &o.ways, "way", "all", help, pick.Names(ways, nameOf), pick.Itself)
-	cli.OneOf(f, &o.client, "policy", "redial", "what the clients wait before they dial", fleet.Clients(), fleet.NameOf)
+	policy.Flag(f, &o.policies, "redial", "what the clients wait before they dial, one of them", fleet.Rules())
 	f.File("json", "keep all figures", func(w io.Writer) error { return o.file.save(w) })
 	f.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
 	f.File("markdown", "write the medians, as the table of README.md,", func(w io.Writer) error {
@@ -67,7 +68,10 @@ func (o *drainBench) Flags(f *cli.Flags) {
 		return err
 	})
 	f.Check(func() error {
-		o.Policy = o.client.Policy
+		if len(o.policies) != 1 {
+			return fmt.Errorf("want one -policy, not %d", len(o.policies))
+		}
+		o.Policy = fleet.Of(o.policies[0]).Policy
 		for _, o.Way = range o.ways {
 			if err := o.Validate(); err != nil {
 				return err
@@ -96,7 +100,7 @@ func (o *drainBench) Table() (table.Table, string) {
 
 // measure runs all rounds. Next to an error it returns what was measured before it.
 func (o *drainBench) measure(ctx context.Context, c *cli.Console) (*drainFile, error) {
-	f := &drainFile{Clients: o.Clients, Window: o.Window.String(), Lead: o.Lead.String(), Rate: o.Rate, Policy: o.client.Name}
+	f := &drainFile{Clients: o.Clients, Window: o.Window.String(), Lead: o.Lead.String(), Rate: o.Rate, Policy: o.policies[0].String()}
 	end := cli.Measure()
 	failed := c.Each(ctx, "drain", o.rounds*len(o.ways), 1, func(i int) error {
 		o.Way = o.ways[i%len(o.ways)]
