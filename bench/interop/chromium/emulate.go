@@ -40,6 +40,12 @@ func (p *Page) Size(t testing.TB, width, height int) {
 	})
 }
 
+// NoScript turns the scripts of the page off from the next Navigate on. Eval and Wait still work.
+func (p *Page) NoScript(t testing.TB) {
+	t.Helper()
+	call(t, p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+}
+
 // Hide brings an empty tab to the front. The page is hidden then: its document.visibilityState
 // becomes "hidden", and its timers are throttled.
 func (p *Page) Hide(t testing.TB) {

@@ -105,6 +105,70 @@ func TestSearchAndPages(t *testing.T) {
 	require.Empty(t, tab.Problems())
 }
 
+// Each line above the rows leads to its connections, and a search finds causes.
+func TestTheLinesAboveTheRowsFilter(t *testing.T) {
+	p := start(t)
+	for i := range 3 {
+		require.NoError(t, p.open(t, fmt.Sprint("good ", i)).AwaitReady(t.Context()))
+	}
+	p.network.Fault("venue:80", conntest.Fault{Refuse: true})
+	for i := range 2 {
+		p.open(t, fmt.Sprint("bad ", i))
+	}
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.querySelector(".about li")?.innerText.startsWith("2 refused by venue:80 for ")`)
+	tab.Click(t, ".about a")
+	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 2 && document.querySelector(".chip.filter").innerText.startsWith("only refused by venue:80")`)
+	tab.Click(t, ".chip.filter")
+	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 5 && document.getElementById("live").textContent === "live"`)
+	tab.Eval(t, `(() => { const q = document.getElementById("q"); q.value = "Refused"; q.dispatchEvent(new Event("input")) })()`, nil)
+	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 2`)
+	p.network.Fault("venue:80")
+	tab.Wait(t, `document.querySelector("p.about")?.innerText === "All connections are ready."`)
+	require.Empty(t, tab.Problems())
+}
+
+// A browser has six connections to a program at most. A page in a tab that is hidden needs none.
+func TestTheEighthTabIsLive(t *testing.T) {
+	p := start(t)
+	p.open(t, "feed")
+	browser := chromium.Start(t)
+	var tabs []*chromium.Page
+	for range 8 {
+		tab := browser.Open(t, p.url)
+		tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+		tabs = append(tabs, tab)
+	}
+	tabs[0].Wait(t, `document.getElementById("live").textContent === "not live while hidden"`)
+	tabs[0].Show(t)
+	p.open(t, "later")
+	tabs[0].Wait(t, `document.getElementById("live").textContent === "live" && document.querySelectorAll("#rows tr").length === 2`)
+	require.Empty(t, tabs[0].Problems())
+}
+
+// A page for which there is no stream loads itself again, and takes a stream when one is free.
+func TestAPageWithoutAStreamLoadsItselfAgain(t *testing.T) {
+	p := start(t)
+	p.open(t, "feed")
+	ctx, free := context.WithCancel(t.Context())
+	defer free()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 16 {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"?live", nil)
+		require.NoError(t, err)
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+	}
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent.startsWith("loaded again every 5 s")`)
+	tab.Eval(t, `void (window.here = true)`, nil)
+	p.open(t, "later")
+	tab.Wait(t, `window.here && document.querySelectorAll("#rows tr").length === 2`)
+	free()
+	tab.Wait(t, `window.here && document.getElementById("live").textContent === "live"`)
+}
+
 // A page whose program has ended says so, and does not go on counting.
 func TestAProgramThatHasEndedIsNoticed(t *testing.T) {
 	p := start(t)

@@ -183,48 +183,63 @@ func TestPicture(t *testing.T) {
 	}
 	list, one := live(t)
 	require.NotContains(t, list+one, "secret")
-	at := strings.Index(list, `data-now="`) + len(`data-now="`)
-	now, _, _ := strings.Cut(list[at:], `"`)
-	at = strings.Index(list, `data-boot="`) + len(`data-boot="`)
-	boot, _, _ := strings.Cut(list[at:], `"`)
-	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Query().Has("live"): // the clock stands still
-			rw.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprintf(rw, "data: {\"boot\":%q,\"now\":%s}\n\n", boot, now)
-			_ = http.NewResponseController(rw).Flush()
-			<-r.Context().Done()
-		case r.URL.Query().Has("conn"):
-			fmt.Fprint(rw, one)
-		default:
-			fmt.Fprint(rw, list)
-		}
-	}))
-	defer s.Close()
-	defer s.CloseClientConnections() // of the stream
-	p := chromium.Start(t).Open(t, s.URL)
-	for _, picture := range []struct {
-		name        string
-		query       string
-		width       int
-		dark, phone bool
-	}{
+	url := still(t, map[string]string{"/": list, "/?conn=3": one})
+	p := chromium.Start(t).Open(t, url)
+	for _, x := range []picture{
 		{"light", "", 1200, false, false}, {"dark", "", 1200, true, false}, {"one", "?conn=3", 1200, false, false},
 		{"phone-one-dark", "?conn=3", 0, true, true}, {"phone", "", 0, false, true},
 	} {
-		if picture.phone {
-			p.Phone(t)
-		} else {
-			p.Size(t, picture.width, 500)
-		}
-		p.Dark(t, picture.dark)
-		p.Navigate(t, s.URL+"/"+picture.query)
-		p.Wait(t, `document.getElementById("live").textContent === "live"`)
-		path := filepath.Join(dir, picture.name+".png")
-		p.Screenshot(t, path)
-		shrink(t, path)
+		shrink(t, x.take(t, p, url, dir))
 	}
 	require.Empty(t, p.Problems())
+}
+
+// still serves pages, by their queries, whose clock stands still.
+func still(t *testing.T, pages map[string]string) (url string) {
+	list := pages["/"]
+	value := func(name string) string {
+		_, text, _ := strings.Cut(list, name+`="`)
+		text, _, _ = strings.Cut(text, `"`)
+		return text
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("live") {
+			fmt.Fprint(rw, pages[r.URL.RequestURI()])
+			return
+		}
+		rw.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(rw, "data: {\"boot\":%q,\"now\":%s}\n\n", value("data-boot"), value("data-now"))
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // of the stream
+		s.Close()
+	})
+	return s.URL + "/"
+}
+
+// picture is a picture of a page.
+type picture struct {
+	name        string
+	query       string
+	width       int
+	dark, phone bool
+}
+
+// take takes the picture, and returns the path of the file.
+func (x picture) take(t *testing.T, p *chromium.Page, url, dir string) (path string) {
+	if x.phone {
+		p.Phone(t)
+	} else {
+		p.Size(t, x.width, 500)
+	}
+	p.Dark(t, x.dark)
+	p.Navigate(t, url+x.query)
+	p.Wait(t, `document.getElementById("live").textContent === "live" || document.querySelector("noscript meta")`)
+	path = filepath.Join(dir, x.name+".png")
+	p.Screenshot(t, path)
+	return path
 }
 
 // shrink writes a picture anew with its 256 most frequent colors.
