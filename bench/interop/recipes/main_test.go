@@ -14,6 +14,7 @@ import (
 // the port, and those of the test.
 var peers = map[string]func(port string, args []string) error{
 	"telephone": serveTelephone,
+	"fleet":     serveFleet,
 }
 
 const serverEnv = "REDIAL_RECIPES_SERVER"
