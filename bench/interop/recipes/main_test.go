@@ -13,6 +13,7 @@ import (
 // This test binary is such a server if serverEnv holds the name of one, because a process can be killed. Its arguments are
 // the port, and those of the test.
 var peers = map[string]func(port string, args []string) error{
+	"exchange":  serveExchange,
 	"telephone": serveTelephone,
 	"fleet":     serveFleet,
 }
