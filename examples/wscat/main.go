@@ -4,6 +4,7 @@
 //
 //	go run ./examples/wscat wss://feed.example/v1
 //	go run ./examples/wscat -subscribe '{"op":"subscribe","channel":"trades"}' -json wss://feed.example/v1
+//	go run ./examples/wscat -x '{"op":"ping"}' wss://feed.example/v1
 //	echo '{"op":"ping"}' | go run ./examples/wscat -q 1s wss://feed.example/v1
 //
 // It writes each received message as a line to standard output, and sends each line of
@@ -75,7 +76,9 @@ func run(ctx context.Context, args []string, stdin, stdout, stderr *os.File) int
 	}
 	var c *client
 	if err == nil {
-		c, err = newClient(o, newReporter(o.json, stdin, stdout, stderr))
+		show := newReporter(o.json, stdin, stdout, stderr)
+		show.typed = show.typed && o.execute == nil
+		c, err = newClient(o, show)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "wscat: %v\nwscat: see wscat -h\n", err)

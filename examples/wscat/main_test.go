@@ -26,7 +26,10 @@ func TestWrongUsageIsNamed(t *testing.T) {
 		message string
 	}{
 		{nil, "wscat: the URL is missing\n"},
-		{[]string{"-x", "ws://h/"}, "wscat: flag provided but not defined: -x\n"},
+		{[]string{"-o", "ws://h/"}, "wscat: flag provided but not defined: -o\n"},
+		{[]string{"-x", "ws://h/"}, "wscat: the URL is missing\n"},
+		{[]string{"-c", "ws://h/?hush"}, "wscat: there is no -c: give the URL alone, as in wscat URL\n"},
+		{[]string{"-c"}, "wscat: flag needs an argument: -c\n"},
 		{[]string{"http://h/?hush"}, "scheme must be ws or wss, not http\n"},
 		{[]string{"ws://me:hush@[::1"}, "malformed URL"},
 		{[]string{"h.example:8080"}, "wscat: dialer: WebSocket.URL: "},
@@ -54,12 +57,20 @@ func TestHelpListsEveryFlag(t *testing.T) {
 	p := program.StartFilter(t, "-h")
 	require.Zero(t, p.ExitCode())
 	require.Empty(t, p.String(), "help that was asked for is no error")
-	for _, name := range []string{"H", "subprotocol", "subscribe", "once", "for", "q", "json", "binary", "max"} {
+	for _, name := range []string{"H", "subprotocol", "subscribe", "once", "for", "q", "x", "json", "binary", "max", "version"} {
 		require.Regexp(t, `(?m)^  -`+name+` `, p.Out.String())
 	}
 	for _, line := range strings.Split(usage, "\n") {
 		require.LessOrEqual(t, len(line), 96)
 	}
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	t.Parallel()
+	p := program.StartFilter(t, "-version")
+	require.Zero(t, p.ExitCode())
+	require.Empty(t, p.String(), "a version that was asked for is no error")
+	require.Regexp(t, `^wscat \S+ go1\S+ [a-z0-9]+/[a-z0-9]+\n$`, p.Out.String())
 }
 
 // exits runs the program without input, and returns its exit code and what it wrote.

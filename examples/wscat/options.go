@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +18,7 @@ import (
 )
 
 const usage = `usage: wscat [flags] URL
+       wscat -version
 
 Writes each message from the WebSocket server at URL (ws:// or wss://) to standard output, and
 sends each line of standard input. When the connection is lost it dials again. Ctrl-C ends it,
@@ -29,6 +32,8 @@ after Ctrl-C and -for within 6 s, else however slowly standard output is read.
   -subprotocol NAME  offer this subprotocol; may be repeated, the best first
   -subscribe TEXT    send this text message first on each new connection, also with -binary;
                      may be repeated
+  -x TEXT            send this line, wait for answers as -q says (2s without -q), and end;
+                     standard input is not read; may be repeated
   -once              do not dial again: the first failure, or the first loss, is the end
   -for DURATION      end after this time, such as 10s or 5m, counted from the start
   -q DURATION        after the end of standard input, when every line has its fate, end as soon
@@ -39,6 +44,7 @@ after Ctrl-C and -for within 6 s, else however slowly standard output is read.
   -binary FORM       hex or base64: a line is a binary message in this form; binary messages
                      that are received are written in this form too (default hex)
   -max BYTES         the largest message to receive or send (default 16777216)
+  -version           print the version of wscat
 
 On a terminal, messages begin with "< ", control characters are escaped, and what is longer
 than 4096 bytes is cut. In a pipe or a file a message is as it came, and a line feed behind it.
@@ -52,9 +58,9 @@ Exit codes; of several that apply, the first:
      all others: after Ctrl-C or -for it was not read in time
   5  with -once: the connection was lost; if the server closed it with 1000 or without a code,
      that is no failure
-  6  not every line of standard input was written to a connection; what was not yet read from
-     standard input in the end does not count
-  0  else: -for, -q, Ctrl-C or Ctrl-D has ended it
+  6  not every line of standard input, or of -x, was written to a connection; what was not yet
+     read from standard input in the end does not count
+  0  else: -for, -q, -x, Ctrl-C or Ctrl-D has ended it
 
 With -json each line is an object. "time" and "event" are always there, "session" is the number
 of the connection, counted from 1, and a number of seconds is a fraction. The events are:
@@ -67,12 +73,15 @@ of the connection, counted from 1, and a number of seconds is a fraction. The ev
            that the server asked for; cause
   hung     a dial is connected and not answered, and another one begins beside it: try; since:
            seconds
-  fate     of a line of standard input: line: its number; fate: written, dropped (nothing was
-           sent) or unknown; text or base64; session, if it was tried; cause
+  fate     of a line of standard input or -x: line: its number; fate: written, dropped (nothing
+           was sent) or unknown; text or base64; session, if it was tried; cause
   end      the last event: code: the exit code; cause, if there is one; written, dropped and
            unknown: the numbers of the fates
 Fields may be added.
 `
+
+// executeLinger is the default of -q with -x, as of -w in the wscat of Node.js.
+const executeLinger = 2 * time.Second
 
 // maxMax is the largest -max: twice as much is still an int on a machine of 32 bits.
 const maxMax = 1 << 29
@@ -83,6 +92,7 @@ type options struct {
 	header       http.Header
 	subprotocols []string
 	subscribe    []conn.Message
+	execute      []string // -x; nil: standard input is read
 	once, json   bool
 	length       time.Duration // 0: no end
 	linger       time.Duration // negative: for ever
@@ -90,11 +100,13 @@ type options struct {
 	max          int64
 }
 
-// parse returns the options in args. The errors hold no value of a header and no part of the
+// parse returns the options in args. If args ask for help or for the version, parse prints it to stdout
+// and returns [flag.ErrHelp]. The errors hold no value of a header and no part of the
 // URL, because these may be secrets.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{header: http.Header{}, linger: -1, max: 16 << 20}
-	var headers, subscribe []string
+	var headers, subscribe, urls []string
+	version := false
 	flags := flag.NewFlagSet("wscat", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // run prints the error
 	list := func(to *[]string) func(string) error {
@@ -103,6 +115,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	flags.Func("H", "", list(&headers))
 	flags.Func("subprotocol", "", list(&o.subprotocols))
 	flags.Func("subscribe", "", list(&subscribe))
+	flags.Func("x", "", list(&o.execute))
+	flags.Func("c", "", list(&urls))
+	flags.BoolVar(&version, "version", false, "")
 	flags.BoolVar(&o.once, "once", false, "")
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.DurationVar(&o.length, "for", 0, "")
@@ -128,6 +143,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	switch {
+	case version:
+		fmt.Fprintln(stdout, versionLine())
+		return nil, flag.ErrHelp
+	case urls != nil:
+		return nil, errors.New("there is no -c: give the URL alone, as in wscat URL")
 	case o.url == "":
 		return nil, errors.New("the URL is missing")
 	case given["for"] && o.length <= 0:
@@ -137,7 +157,20 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.max < 1 || o.max > maxMax:
 		return nil, fmt.Errorf("-max: want 1 to %d, not %d", maxMax, o.max)
 	}
+	if o.execute != nil && !given["q"] {
+		o.linger = executeLinger
+	}
 	return o, errors.Join(o.setHeader(headers), o.setSubscribe(subscribe))
+}
+
+// versionLine returns what -version prints, such as "wscat v0.1.0 go1.26.0 linux/amd64". The version of a build in a checkout is "(devel)",
+// or is made from the commit.
+func versionLine() string {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	return fmt.Sprintf("wscat %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (o *options) setHeader(lines []string) error {

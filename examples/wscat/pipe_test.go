@@ -285,3 +285,17 @@ func TestASecondInterruptEndsItAtOnce(t *testing.T) {
 	}
 	require.Equal(t, -1, p.ExitCode(), "the signal has ended it")
 }
+
+func TestExecuteSendsItsLinesAndEndsAfterTheAnswers(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	p := program.StartFilter(t, "-x", "one", s.url("/echo"), "-x", "two", "-q", "200ms") // its input stays open
+	p.WantLines("one", "two")
+	require.Zero(t, p.ExitCode())
+	p = program.StartFilter(t, "-x", "one", s.url("/echo")) // -q has a default
+	p.WantLines("one")
+	require.Zero(t, p.ExitCode())
+	code, text := exits(t, "-x", "one", "-for", "200ms", "ws://"+freeAddr(t)+"/")
+	require.Equal(t, codeUnreachable, code)
+	require.Contains(t, text, "one")
+}

@@ -63,8 +63,18 @@ func (c *client) talk(ctx context.Context, stdin io.Reader) (int, error) {
 	return c.outcome()
 }
 
-// listen sends typed lines until it is time to go, and those that were read by then.
+// listen sends typed lines until it is time to go, and those that were read by then. With -x it sends
+// the lines of -x instead.
 func (c *client) listen(ctx context.Context, stdin io.Reader) {
+	if c.o.execute != nil {
+		for _, text := range c.o.execute {
+			c.send(ctx, text)
+		}
+		none := make(chan string)
+		close(none)
+		c.listenOn(ctx, none)
+		return
+	}
 	in := terminal.NewInput(stdin, c.o.form.lineLimit(c.o.max))
 	defer in.Close()
 	c.listenOn(ctx, in.Lines())
