@@ -47,6 +47,9 @@ func main() { os.Exit(command.Main("browser", run)) }
 
 func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
+	command.About(flags, `Serves a page that follows an exchange on this machine, by redial on js/wasm, and prints the address of the page.
+Buttons on the page make the exchange misbehave. Ctrl-C ends it.
+`)
 	addr := flags.String("addr", "127.0.0.1:0", "serve at this `address`")
 	if err := command.Parse(flags, args, s); err != nil {
 		return err

@@ -54,6 +54,10 @@ var example = command.Program{
 	Name: "chat",
 	Usage: `usage: chat serve [-addr 127.0.0.1:8000] [-log FILE]
        chat join [-url ws://127.0.0.1:8000/] [-name NAME] [-keep 5m]
+
+"chat serve" is a room to talk in. "chat join" sends what you type to the room and prints what others
+say. Each line is said once and in order, also when the connection or the server is lost.
+"chat serve -h" and "chat join -h" list the flags.
 `,
 	Commands: map[string]command.Func{"serve": serve, "join": join},
 }

@@ -93,5 +93,5 @@ func TestAServerThatIsGoneForGoodIsAFailure(t *testing.T) {
 	defer gone.Close()
 	p := program.Start(t, "join", "-url", "ws"+strings.TrimPrefix(gone.URL, "http"))
 	require.Equal(t, 1, p.ExitCode())
-	require.Regexp(t, `(?m)^chat join: closed: dial .*410 Gone$`, p.String())
+	require.Regexp(t, `(?m)^chat join: ended for good: dial .*410 Gone$`, p.String())
 }

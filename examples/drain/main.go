@@ -26,6 +26,10 @@ var example = command.Program{
 	Name: "drain",
 	Usage: `usage: drain serve [-addr HOST:PORT] [-window DURATION] [-lead DURATION]
        drain demo [-n CLIENTS] [-window DURATION] [-lead DURATION] [-notice]
+
+"drain serve" is a WebSocket server that closes its connections one after another after
+SIGTERM or Ctrl-C. "drain demo" lets one such server drain, and prints how its clients go to another.
+"drain serve -h" and "drain demo -h" list the flags.
 `,
 	Commands: map[string]command.Func{"serve": serve, "demo": demo},
 }

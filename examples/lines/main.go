@@ -22,6 +22,10 @@ var example = command.Program{
 	Name: "lines",
 	Usage: `usage: lines serve [-addr HOST:PORT]
        lines talk [-addr HOST:PORT] [-ping LINE]
+
+"lines serve" answers each line with the same line, over TCP. "lines talk" sends what you type and
+prints what comes, and dials again when the connection is lost.
+"lines serve -h" and "lines talk -h" list the flags.
 `,
 	Commands: map[string]command.Func{"serve": serve, "talk": talk},
 }

@@ -60,6 +60,6 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	}
 	p := program.StartFilter(t, "-h")
 	require.Zero(t, p.ExitCode())
-	require.Contains(t, p.Out.String(), "Usage of voice:")
+	require.Contains(t, p.Out.String(), "usage: voice [flags]\n\nHolds a call ")
 	require.Empty(t, p.String())
 }

@@ -99,6 +99,14 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// About sets the help of flags: about comes before the flags, and says what the command does. It ends with a line feed.
+func About(flags *flag.FlagSet, about string) {
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "usage: %s [flags]\n\n%s\n", flags.Name(), about)
+		flags.PrintDefaults()
+	}
+}
+
 // Parse parses args, which must all be flags. With -h Parse prints the help to s.Out and returns
 // [flag.ErrHelp]; any other error is a [UsageError]. A Func returns the error of Parse as it is.
 func Parse(flags *flag.FlagSet, args []string, s Streams) error {
