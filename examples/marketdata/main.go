@@ -9,8 +9,8 @@
 // client replaces its session, by which no book becomes stale. The exit code is 0 if the books are
 // those of the exchange in the end. All of it takes about 17 s.
 //
-// With -page it shows the connection on a page at that address, such as -page :6060, for as long as
-// the program runs.
+// With -page it shows the connection on a page at that address, such as -page :6060, and repeats all
+// this until it is interrupted.
 //
 // The client is package examples/books: copy that. trouble.go has the ways in which the exchange
 // misbehaves, and market.go its server and the login.
@@ -38,7 +38,10 @@ func main() { os.Exit(command.Main("marketdata", run)) }
 
 func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
-	address := flags.String("page", "", "show the connection on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port")
+	command.About(flags, `Keeps order books over a connection to an exchange on this machine, which misbehaves in seven ways.
+Ends after about 17 s (with -page: when it is interrupted), with exit code 0 if the books are those of the exchange.
+`)
+	address := flags.String("page", "", "show the connection on a page at this `address`, such as :6060, until the program is interrupted; without a host it is 127.0.0.1, and port 0 is any free port")
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
@@ -56,11 +59,11 @@ func run(ctx context.Context, args []string, s command.Streams) error {
 		return fmt.Errorf("venue: %w", err)
 	}
 	defer m.close()
-	return trade(ctx, m, page, slog.New(slog.NewTextHandler(s.Out, nil)))
+	return trade(ctx, m, page, *address != "", slog.New(slog.NewTextHandler(s.Out, nil)))
 }
 
-// trade follows m while it misbehaves.
-func trade(ctx context.Context, m *market, page *debug.Page, log *slog.Logger) error {
+// trade follows m while it misbehaves, once or again and again.
+func trade(ctx context.Context, m *market, page *debug.Page, again bool, log *slog.Logger) error {
 	c, err := books.Follow(m.dialer(), &reconnect.Options{
 		// The venue allows 5 messages in any second, by the time at which they arrive. The interval is
 		// longer here, for a network whose delay varies by 200 ms at most.
@@ -84,7 +87,9 @@ func trade(ctx context.Context, m *market, page *debug.Page, log *slog.Logger) e
 	t := &tour{market: m, client: c, log: log}
 	read := make(chan error, 1)
 	go func() { read <- c.Read(context.Background(), t.seen) }() // <-read waits for it
-	err = t.run(ctx)
+	for err = t.run(ctx); again && err == nil; err = t.run(ctx) {
+		m.Resume()
+	}
 	leave, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	c.Feed.Shutdown(leave) // its error is that the venue has not answered in time

@@ -33,7 +33,20 @@ func TestTheProgramSurvivesEveryTrouble(t *testing.T) {
 	require.Equal(t, 3, strings.Count(out, `msg="the venue behaves again"`))
 	require.Regexp(t, `retry_after=1s verdict=overload cause="dial `, out)
 	require.Regexp(t, `msg="book is stale" book=\S+ cause="numbers (\d+) to \d+ are missing"`, out)
-	require.Contains(t, out, `msg="ok: the books are those of the venue"`)
+	_, after, ok := strings.Cut(out, `msg="ok: the books are those of the venue"`)
+	require.True(t, ok, out)
+	require.NotContains(t, after, "book is stale")
+}
+
+// The page can be opened at any time, and there are always troubles to see in it.
+func TestWithAPageTheTroublesAreRepeated(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t, "-page", ":0")
+	p.Await("ok: the books are those of the venue")
+	p.Find(`(?s)ok: the books are those of the venue.*the venue is killed.*the venue behaves again`)
+	p.Interrupt()
+	require.Equal(t, 1, p.ExitCode(), p)
+	require.Contains(t, p.String(), "marketdata: interrupted\n")
 }
 
 func TestThePageShowsTheClientUntilItIsInterrupted(t *testing.T) {
@@ -72,6 +85,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	}
 	p := program.StartFilter(t, "-h")
 	require.Zero(t, p.ExitCode())
+	require.Contains(t, p.Out.String(), "usage: marketdata [flags]\n\nKeeps order books ")
 	require.Contains(t, p.Out.String(), "  -page ")
 	require.Empty(t, p.String())
 }

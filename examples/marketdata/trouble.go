@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"reflect"
 	"time"
 
@@ -46,10 +47,13 @@ type tour struct {
 	log    *slog.Logger
 }
 
-// seen logs the end and the return of a book. The reader calls it.
+// seen logs the end and the return of a book, but not the end by Shutdown. The reader calls it.
 func (t *tour) seen(e *books.Event) {
 	switch e.Kind {
 	case bridge.EventStale:
+		if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && errors.Is(seam.Cause, net.ErrClosed) {
+			return
+		}
 		t.log.Info("book is stale", "book", e.Key, "cause", e.Err)
 	case bridge.EventHealed:
 		t.log.Info("book is right", "book", e.Key, "seq", e.Last)
@@ -110,9 +114,9 @@ func (t *tour) equal() bool {
 	return t.valid()
 }
 
-// until waits until right returns true, for 10 s at most. When ctx has ended it returns the cause.
+// until waits until right returns true, for 30 s at most. When ctx has ended it returns the cause.
 func (t *tour) until(ctx context.Context, right func() bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the books are not right after 10 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("the books are not right after 30 s"))
 	defer cancel()
 	for ctx.Err() == nil {
 		if right() {

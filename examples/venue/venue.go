@@ -103,6 +103,13 @@ func (v *Venue) Halt() {
 	v.halted = true
 }
 
+// Resume lets the trade go on after Halt.
+func (v *Venue) Resume() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.halted = false
+}
+
 // Token answers with a token, which serves for one login.
 func (v *Venue) Token(w http.ResponseWriter, _ *http.Request) {
 	token := rand.Text()
