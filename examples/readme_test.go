@@ -61,9 +61,12 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	s := feed(goOn)
 	defer s.Close()
 	defer close(goOn)
-	binary := filepath.Join(t.TempDir(), "readme")
-	out, err := exec.Command("go", "build", "-o", binary, program(t, "../README.md")).CombinedOutput()
-	require.NoError(t, err, string(out))
+	binary := os.Getenv("REDIAL_PROGRAM") // .ci/stranger has built it from a release
+	if binary == "" {
+		binary = filepath.Join(t.TempDir(), "readme")
+		out, err := exec.Command("go", "build", "-o", binary, program(t, "../README.md")).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
 
 	run := exec.CommandContext(t.Context(), binary, "ws"+strings.TrimPrefix(s.URL, "http"))
 	stdout, err := run.StdoutPipe()
@@ -87,4 +90,31 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 		}
 	}
 	t.Fatal("it printed no reason for its end")
+}
+
+// README.md fits on a first screen: the file and its cells are short. Each of its links leads to a file.
+func TestTheReadmeIsAFirstScreen(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.LessOrEqual(t, len(lines), 120)
+	for _, line := range lines {
+		if strings.HasPrefix(line, "|") {
+			for _, cell := range strings.Split(line, "|") {
+				require.LessOrEqual(t, len(strings.TrimSpace(cell)), 120, line)
+			}
+		}
+	}
+	for _, document := range []string{"../README.md", "../reconnect/README.md"} {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "")
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)`).FindAllStringSubmatch(prose, -1) {
+			if _, err := os.Stat("recipes"); err != nil && strings.HasPrefix(link[1], "examples/recipes/") {
+				continue // a checkout, or a release, without that module
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(document), link[1]))
+			require.NoError(t, err, document)
+		}
+	}
 }
