@@ -70,7 +70,7 @@ func TestASessionThatHasEndedBehindABurstHasNotOverlapped(t *testing.T) {
 func TestASessionThatIsReadInTimeAgainHasOverlapped(t *testing.T) {
 	o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapMix}}
 	withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, _ func(string)) {
-		burst(t, c, s, time.Millisecond)
+		burst(t, c, s, slowly)
 		c.Rotate(1, reconnect.Advice{})
 		time.Sleep(time.Minute)
 		require.True(t, wantSeam(t, c).Overlapped)

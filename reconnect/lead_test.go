@@ -206,11 +206,14 @@ func TestAFastReaderReadsABurstItself(t *testing.T) {
 func TestASlowReaderLeavesABurstToTheInbox(t *testing.T) {
 	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
 		before := whole.Load()
-		burst(t, c, s, time.Millisecond)
+		burst(t, c, s, slowly)
 		require.LessOrEqual(t, whole.Load()-before, int32(20), "two leases")
 		require.NotZero(t, whole.Load()-before)
 	})
 }
+
+// slowly is the pause of a reader that is too slow for a burst. No such pause ends when a lease does.
+const slowly = 1100 * time.Microsecond
 
 // burst sends 50 messages, and reads them with a pause after each.
 func burst(t *testing.T, c *reconnect.Conn, s *wsServer, pause time.Duration) {

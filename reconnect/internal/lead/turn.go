@@ -18,12 +18,11 @@ type Turn struct {
 	offer func() // lets the reader try again
 	keeps bool   // the reader may read a burst
 
-	state   atomic.Uint32 // the low bits: a State; the high bits: how often the reader has left
-	back    chan struct{} // holds one signal: the supervisor has the turn
-	timer   xsync.Timer   // calls expire
-	armed   atomic.Bool   // the timer is set
-	expired atomic.Bool   // the supervisor has the turn again because no Read came
-	left    uint32        // how often the reader had left at the last call of expire
+	state atomic.Uint32 // the low bits: a State; then expired; the high bits: how often the reader has left
+	back  chan struct{} // holds one signal: the supervisor has the turn
+	timer xsync.Timer   // calls expire
+	armed atomic.Bool   // the timer is set
+	left  uint32        // how often the reader had left at the last call of expire
 
 	// Owned by the reader.
 	waits   int             // how many calls of Read had to wait; in a row, unless keeps is set
@@ -35,7 +34,8 @@ type Turn struct {
 
 const (
 	stateMask = 7
-	leftOnce  = stateMask + 1
+	expired   = stateMask + 1 // the supervisor has the turn again because no Read came, and the reader has not seen that
+	leftOnce  = 2 * expired
 )
 
 // Lease is the period of the timer that ends a free turn. If no Read comes, the supervisor has the turn after two Leases
@@ -95,18 +95,20 @@ func (t *Turn) change(event func(State) (State, Act)) State {
 }
 
 // Take takes the turn for the reader, and reports whether the reader has it. If not, the reader waits at the inbox, and
-// calls Take again when the turn is offered.
+// calls Take again when the turn is offered. The reader takes a turn that is free however few its waits are, because
+// nobody reads while the turn is free.
 func (t *Turn) Take() bool {
 	if t == nil {
 		return false
 	}
 	if !t.waiting {
 		t.waiting = true
-		if t.waits++; t.expired.Load() && t.expired.Swap(false) {
+		if t.waits++; t.state.Load()&expired != 0 {
+			t.state.And(^uint32(expired))
 			t.waits = slow
 		}
 	}
-	return t.waits >= enough && t.change(State.Take) == Reader
+	return (t.waits >= enough || t.State() == Free) && t.change(State.Take) == Reader
 }
 
 // Got notes that a Read has got a message from the inbox.
@@ -226,11 +228,11 @@ func (t *Turn) arm() {
 // more messages come than the reader takes. While the turn is not free, the timer is not set again.
 func (t *Turn) expire() {
 	was := t.state.Load()
-	reads := (was&^stateMask - t.left) / leftOnce
+	left := was &^ (leftOnce - 1)
+	reads := (left - t.left) / leftOnce
 	unused := reads == 0 || reads < fast && t.link.Lags()
-	t.left = was &^ stateMask
-	if next, act := State(was & stateMask).Expire(); unused && act == Back && t.state.CompareAndSwap(was, t.left|uint32(next)) {
-		t.expired.Store(true)
+	t.left = left
+	if next, act := State(was & stateMask).Expire(); unused && act == Back && t.state.CompareAndSwap(was, was&^stateMask|expired|uint32(next)) {
 		t.signal()
 	}
 	t.armed.Store(false)
