@@ -73,6 +73,14 @@ func rolling() Circumstance {
 	return Circumstance{"ten servers restarted 10 s apart, each away for 2 s: mean / p99 / most away", "3.5 / 11 / 18", h, func(o *Result) string { return HowLongAway(o.Away) }}
 }
 
+// slow is a well server that needs 25 s for each handshake, however many are under way: each dial meets one of sixty that
+// do one at a time.
+func slow() Circumstance {
+	r := After("each handshake takes 25 s, and the server is well", "34", fleet.Spell{Down: fleet.Refused})
+	r.Herd.N, r.Herd.Server = 1, fleet.Server{Count: 60, Capacity: 1.0 / 25}
+	return r
+}
+
 // Circumstances returns the rows of the table.
 func Circumstances() []Circumstance {
 	const second, hour = time.Second, time.Hour
@@ -110,6 +118,7 @@ func Circumstances() []Circumstance {
 		dropping("dropped 0.5 s after each dial, for 20 min: dials", "<= 0.15/s", second/2),
 		dropping("dropped 1 s after each", "<= 0.15/s", second),
 		dropping("dropped 3 s after each", "<= 0.27/s", 3*second),
+		slow(),
 		killed(),
 		rolling(),
 		hanging("half of the backends hang", "p95 45", half),
