@@ -270,11 +270,13 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 	}
 }
 
-// hasEnded reports whether a session that is not ready has ended, or has never been.
+// hasEnded reports whether a session that is not ready has ended, or has never been. The newest one has ended when its link
+// is lost: detach, which sets last, comes a moment later.
 func (s *sender) hasEnded(session uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return session != s.life.Counts.Sessions.Load() || session <= s.last
+	l := s.link.Load()
+	return session != s.life.Counts.Sessions.Load() || session <= s.last || l != nil && l.Session == session && l.Lost()
 }
 
 // writeInTurn queues m and waits for its fate.

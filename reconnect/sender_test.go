@@ -397,6 +397,28 @@ func TestWriteToWritesByOneSessionOnly(t *testing.T) {
 	}
 }
 
+// A session that is lost has ended, although OnMessage still holds up what follows its loss.
+func TestWriteToASessionThatWasJustLostSaysSo(t *testing.T) {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			var c *reconnect.Conn
+			var wrote, sent error
+			o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
+				c.Redial(1, errLost)
+				wrote = c.WriteTo(context.WithoutCancel(ctx), 1, text("a"))
+				sent = c.Send(reconnect.Outgoing{Message: text("b"), Session: 1})
+			}
+			c = s.open(o)
+			s.wantDial().accept().Deliver(text("m"))
+			s.wantDial()
+			wantFate(t, wrote, reconnect.FateDropped, 0)
+			require.ErrorIs(t, wrote, reconnect.ErrSessionLost)
+			require.Error(t, sent)
+		})
+	}
+}
+
 func TestWriteAfterCloseIsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})

@@ -22,7 +22,7 @@ import (
 // The limits.
 const (
 	mostFiles     = 28
-	mostLines     = 5918
+	mostLines     = 5920
 	mostInKnot    = 14   // types and functions that use each other in a circle
 	mostKnotLines = 1400 // lines of these
 	longestFunc   = 40   // lines of a function

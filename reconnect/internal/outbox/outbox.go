@@ -149,10 +149,10 @@ func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, erro
 	switch {
 	case q.ending():
 		return Waiting{}, nil, q.closedBy()
-	case failFast && !q.ready() && !q.life.Bridging.Load():
-		return Waiting{}, nil, q.o.Refusal()
 	case q.hasEnded(session):
 		return Waiting{}, nil, SessionLost(session)
+	case failFast && !q.ready() && !q.life.Bridging.Load():
+		return Waiting{}, nil, q.o.Refusal()
 	}
 	_ = q.queue.Add(e, time.Time{}) // has no error, because e takes no room
 	q.added(e, time.Time{})
@@ -162,17 +162,17 @@ func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, erro
 // ending reports whether nothing more is accepted.
 func (q *Outbox) ending() bool { return q.closed || q.life.Leaving.Load() || q.life.Closed.Load() }
 
-// hasEnded reports whether a session has ended.
+// hasEnded reports whether a session has ended. That of a lane has ended when its link is lost: Detach comes a moment later.
 func (q *Outbox) hasEnded(session uint64) bool {
 	switch {
-	case session == 0 || session > q.last:
+	case session == 0:
 		return false
 	case q.lane != nil && q.lane.Session == session:
 		return q.lane.Lost()
 	case q.old != nil && q.old.Session == session:
 		return q.old.Lost()
 	}
-	return true
+	return session <= q.last
 }
 
 // ready reports whether there is a session to write by.
