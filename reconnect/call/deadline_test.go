@@ -72,6 +72,7 @@ func (s *slow) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 }
 
 func (s *slow) work(ctx context.Context, c *websocket.Conn, waiting <-chan taken) {
+	time.Sleep(time.Millisecond) // so that no question comes at the moment at which the worker takes one
 	for q := range waiting {
 		s.longest = max(s.longest, len(waiting))
 		if !q.by.IsZero() && time.Until(q.by) < s.takes {
