@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -204,7 +205,7 @@ func still(t *testing.T, pages map[string]string) (url string) {
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !r.URL.Query().Has("live") {
-			fmt.Fprint(rw, pages[r.URL.RequestURI()])
+			fmt.Fprint(rw, refresh.ReplaceAllString(pages[r.URL.RequestURI()], "${1}3600"))
 			return
 		}
 		rw.Header().Set("Content-Type", "text/event-stream")
@@ -218,6 +219,10 @@ func still(t *testing.T, pages map[string]string) (url string) {
 	})
 	return s.URL + "/"
 }
+
+// refresh is the time after which a page without scripts loads itself again. A picture of many rows may take longer, and a
+// page that loads itself in the middle of its picture has none.
+var refresh = regexp.MustCompile(`(http-equiv="refresh" content=")\d+`)
 
 // picture is a picture of a page.
 type picture struct {
