@@ -121,6 +121,7 @@ func TestASlowReaderGetsOneChangeForAllThatItMissed(t *testing.T) {
 			s.move(to)
 			require.Equal(t, at(to), wantChange(t, fast).New)
 		}
+		synctest.Wait() // the slow one gets the last change after the fast one has
 		require.Equal(t, Change{Old: at("192.0.2.1"), New: at("192.0.2.4"), Slept: 3 * time.Minute}, wantChange(t, slow))
 		wantNone(t, slow)
 	})
