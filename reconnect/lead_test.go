@@ -74,22 +74,22 @@ func withReader(t *testing.T, o *reconnect.Options, test func(t *testing.T, c *r
 			require.NoError(t, c.Write(t.Context(), text(data)))
 			require.NoError(t, <-read)
 		}
-		for i := range 6 {
+		for i := 0; whole.Load() < 2; i++ { // mostly 6 times; a Wake of the reader that returns late ends its first read
+			require.Less(t, i, 100, "the reader does not get the turn")
 			ask(fmt.Sprint(i))
 		}
-		require.NotZero(t, whole.Load())
 		test(t, c, s, whole, ask)
 	})
 }
 
 func TestAReaderThatWaitsForEachMessageReadsTheConnection(t *testing.T) {
 	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, whole *atomic.Int32, ask func(string)) {
-		before := whole.Load()
+		before, received := whole.Load(), c.Stats().Received
 		for i := range 100 {
 			ask(fmt.Sprint(i))
 		}
 		require.EqualValues(t, 100, whole.Load()-before)
-		require.EqualValues(t, 106, c.Stats().Received)
+		require.EqualValues(t, 100, c.Stats().Received-received)
 	})
 }
 
