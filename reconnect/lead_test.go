@@ -75,7 +75,7 @@ func withReader(t *testing.T, o *reconnect.Options, test func(t *testing.T, c *r
 			require.NoError(t, <-read)
 		}
 		for i := 0; whole.Load() < 2; i++ { // mostly 6 times; a Wake of the reader that returns late ends its first read
-			require.Less(t, i, 100, "the reader does not get the turn")
+			require.Less(t, i, 30, "the reader does not get the turn")
 			ask(fmt.Sprint(i))
 		}
 		test(t, c, s, whole, ask)

@@ -66,3 +66,20 @@ func TestTheReaderTakesATurnThatIsFreeHoweverRarelyItHasWaited(t *testing.T) {
 		turn.End()
 	})
 }
+
+// The reader asks for the turn at its fourth wait in a row, not before.
+func TestTheReaderAsksForTheTurnAtItsFourthWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l link.Link
+		l.Begin(follower{}, &link.Life{}, budget.Window{})
+		turn := New(&l, func() {}, false)
+		for range 3 {
+			require.False(t, turn.Take())
+			require.Equal(t, Supervisor, turn.State())
+			turn.Got()
+		}
+		require.False(t, turn.Take())
+		require.Equal(t, Asked, turn.State())
+		turn.End()
+	})
+}
