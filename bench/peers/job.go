@@ -54,6 +54,7 @@ func (j *job) open(ctx context.Context, b *box) (client, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.oneByOne = j.Window == 1
 	t.onMessage, t.onDown = b.take, func(err error) { b.fail(fmt.Errorf("lost: %v", err)) }
 	return p.open(ctx, t)
 }

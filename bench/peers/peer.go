@@ -52,6 +52,7 @@ type target struct {
 	up, down string        // topics, for protocols with a broker
 	wait     time.Duration // between two dials; 0: as the library has it
 	shared   any           // what peer.share has made; nil: nothing is shared
+	oneByOne bool          // the client sends a message only when the last one is answered
 
 	// onMessage is called with each message, in the goroutine that reads. The data is
 	// valid until it returns.

@@ -9,7 +9,8 @@ import (
 )
 
 // redial over WebSocket: by OnMessage, by Read into a buffer that is used again, and by
-// Messages. The first and the last send with SendWait, the second with Write.
+// Messages. The first and the last send with SendWait, the second with Write. A client by Messages
+// that sends one message at a time has no use for a queue, and sends with Write as the others do.
 var redialPeers = []*peer{
 	{name: "redial-push", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
 		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{
@@ -27,7 +28,11 @@ var redialPeers = []*peer{
 		})
 	}},
 	{name: "redial-messages", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
-		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{Outbox: outbox}, func(c *reconnect.Conn) {
+		o := &reconnect.Options{}
+		if !t.oneByOne {
+			o.Outbox = outbox
+		}
+		return openRedial(ctx, t, webSocketDialer(t), o, func(c *reconnect.Conn) {
 			for m, err := range c.Messages(context.Background()) {
 				t.take(m, err)
 			}
