@@ -337,9 +337,11 @@ func TestAWaitThatWouldLastUntilMaxElapsedIsNotBegun(t *testing.T) {
 }
 
 func TestMaxElapsedCountsWhatTheServerToldUsToWait(t *testing.T) {
-	op, _ := failing(backoff.RetryAfter(io.EOF, time.Minute), 99)
-	err := (&retry.Loop{Policy: doubling, MaxElapsed: time.Minute}).Do(ctx, op)
-	require.EqualError(t, err, "gave up after 1 try in 0s, because the next wait would not end within MaxElapsed (1m0s): EOF")
+	synctest.Test(t, func(t *testing.T) {
+		op, _ := failing(backoff.RetryAfter(io.EOF, time.Minute), 99)
+		err := (&retry.Loop{Policy: doubling, MaxElapsed: time.Minute}).Do(ctx, op)
+		require.EqualError(t, err, "gave up after 1 try in 0s, because the next wait would not end within MaxElapsed (1m0s): EOF")
+	})
 }
 
 func TestANegativeMaxElapsedIsNone(t *testing.T) {
