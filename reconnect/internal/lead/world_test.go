@@ -20,7 +20,7 @@ type world struct {
 	side   int8        // messages that another goroutine has put into the inbox
 	came   int8        // how many things have come
 	ended  bool        // the link has ended; a reader that waits for bytes does not see that
-	told   bool        // and the supervisor, which lends, has seen that
+	told   bool        // the supervisor, which lends, has seen that the link has ended
 	done   bool        // the context of the Read has ended
 	quits  int8        // how many contexts have ended
 	handed bool        // the reader has got a message in its last step
@@ -56,7 +56,7 @@ const (
 	checks              // the reader has the turn, and looks into the inbox again
 	begins              // and is about to read
 	waits               // waits at the inbox
-	tells               // what was put beside is told; what ends the context wakes
+	tells               // another goroutine has put something beside, or has ended the context, and wakes the reader
 )
 
 // rules are the events of the State, and what the goroutines do; a mistake replaces one.
