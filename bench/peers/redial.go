@@ -8,9 +8,8 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// redial over WebSocket: by OnMessage, by Read into a buffer that is used again, and by
-// Messages. The first and the last send with SendWait, the second with Write. A client by Messages
-// that sends one message at a time has no use for a queue, and sends with Write as the others do.
+// redial over WebSocket: by OnMessage, by Read into a buffer that is used again, and by Messages. The first and the last send with SendWait,
+// the second with Write. A client by Messages that sends one message at a time has no use for a queue, and sends with Write.
 var redialPeers = []*peer{
 	{name: "redial-push", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
 		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{
@@ -21,9 +20,7 @@ var redialPeers = []*peer{
 	}},
 	{name: "redial-read", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
 		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{}, func(c *reconnect.Conn) {
-			m, err := c.Read(context.Background(), nil)
-			for t.take(m, err) {
-				m, err = c.Read(context.Background(), m.Data)
+			for m, err := c.Read(context.Background(), nil); t.take(m, err); m, err = c.Read(context.Background(), m.Data) {
 			}
 		})
 	}},
@@ -51,12 +48,12 @@ func webSocketDialer(t *target) reconnect.Dialer {
 
 // take passes on what Read has returned. It reports whether to read on.
 func (t *target) take(m reconnect.Message, err error) bool {
-	if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
+	seam, isSeam := errors.AsType[*reconnect.Seam](err)
+	switch {
+	case isSeam:
 		t.gap(seam)
-		return true
-	}
-	if err == nil {
+	case err == nil:
 		t.onMessage(m.Data)
 	}
-	return err == nil
+	return isSeam || err == nil
 }
