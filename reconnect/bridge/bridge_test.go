@@ -181,6 +181,22 @@ func TestASeamDuringAFetchAsksForAnother(t *testing.T) {
 	})
 }
 
+// The fetch returns while the reader has the seam, and knows nothing of what came after the lost session.
+func TestAFetchThatReturnsDuringASeamHealsNothing(t *testing.T) {
+	p := &store{last: 7, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.live("a", 8)
+		s.want("a: stale 6-7")
+		s.rests = 1500 * time.Millisecond
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(s.rests)
+		s.want("a: past 6", "a: past 7", "a: live 8")
+		time.Sleep(time.Second)
+		s.want("a: healed 8")
+		s.wantAsked("a after 5", "a after 8")
+	})
+}
+
 func TestOtherStreamsGoOnDuringAFetch(t *testing.T) {
 	p := &store{last: 7, takes: time.Minute}
 	withStore(t, p, &options{Timeout: time.Hour}, func(s *scene) {

@@ -89,11 +89,11 @@ func (r *reading[K, T]) next() (e Event[K, T], do todo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := &r.fetches
-	for len(f.results) > 0 && r.failure == nil {
-		r.absorb(time.Now())
-	}
 	for len(r.pending) > 0 && r.failure == nil && len(r.out) == 0 {
 		r.pass()
+	}
+	for len(f.results) > 0 && r.failure == nil && len(r.pending) == 0 { // after a seam no fetch of before heals a stream
+		r.absorb(time.Now())
 	}
 	switch from, ok := f.due(r.o.Fetches); {
 	case r.failure != nil:

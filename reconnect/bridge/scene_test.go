@@ -29,6 +29,7 @@ type scene struct {
 	source *scriptedSource
 	stop   context.CancelFunc
 	ended  chan error
+	rests  time.Duration // at a seam
 
 	mu    sync.Mutex // guards what follows, and the fields of the store
 	got   []string   // by the reader
@@ -96,6 +97,9 @@ func (s *scene) read() {
 		for e, err := range s.b.Events(ctx, s.source) {
 			if last = err; err == nil {
 				s.set(func() { s.got = append(s.got, eventWords(e)) })
+				if e.Kind == bridge.EventOther && e.Err != nil {
+					time.Sleep(s.rests)
+				}
 			}
 		}
 		s.ended <- last
