@@ -326,7 +326,8 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
 		case r.op == subscription.OpSubscribe:
-			t.troubled[k] = w.set.Late > 0 && t.troubled[k] // the answer of a late peer may not count
+			givenUp := w.set.Late > 0 || r.at < t.rejected[k] // the answer of a late peer may not count either
+			t.troubled[k] = t.troubled[k] && givenUp
 		}
 	}
 	return a, true
