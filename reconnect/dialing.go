@@ -2,7 +2,6 @@ package reconnect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -116,11 +115,11 @@ func (d *dialing[C]) judge(x *dial[C], err error) {
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) })
 }
 
-// These are the causes of cutting a dial.
+// These are the causes of cutting a dial that has not failed.
 var (
-	errAnswered = errors.New("another dial was answered first")
-	errStopped  = errors.New("another dial has failed for good")
-	errHeld     = errors.New("the server has told another dial to wait") // this one was at the gate
+	errAnswered = fmt.Errorf("%w, because another dial was answered first", context.Canceled)
+	errStopped  = fmt.Errorf("%w, because another dial has failed for good", context.Canceled)
+	errHeld     = fmt.Errorf("%w, because the server has told another dial to wait", context.Canceled) // this one was at the gate
 )
 
 // giveUp ends a dial because s.dials says so.

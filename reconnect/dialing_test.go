@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -284,6 +285,25 @@ func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
 		require.Equal(t, 2, server.network.Count(wsAddr).Dials)
 		synctest.Wait()
 		require.Equal(t, 1, server.network.Open())
+	})
+}
+
+// Over real coder/websocket: the kept handshake is answered, and the dial beside it has not failed.
+func TestADialThatIsNotNeededAnyMoreIsCanceled(t *testing.T) {
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.Next(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(12 * time.Second)
+			server.Accept(w, r)
+		}, conntest.Hang)
+		var done []error
+		c := server.open(t, &reconnect.Options{Run: reconnect.RunOptions{Trace: &reconnect.Trace{
+			DialDone: func(d reconnect.DialDone) { done = append(done, d.Err) },
+		}}})
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.Len(t, done, 2)
+		require.NoError(t, done[0])
+		require.ErrorIs(t, done[1], context.Canceled)
+		require.ErrorContains(t, done[1], "another dial was answered first")
 	})
 }
 

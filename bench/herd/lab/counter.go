@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"syscall"
@@ -160,6 +161,7 @@ func (c *counter) failed(err error) {
 	c.err = err
 	switch {
 	case c.stage != counting:
+	case errors.Is(err, context.Canceled): // another dial was answered first
 	case isLocal(err):
 		c.local++
 	case backoff.Classify(err).Class == backoff.ClassOverload:
