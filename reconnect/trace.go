@@ -175,7 +175,7 @@ type DialDone struct {
 	Name string        // RunOptions.Name
 	Try  int           // as in DialStart
 	Took time.Duration // how long the dial was, without the gate
-	Err  error         // why it has failed; nil: a session follows, unless everything ends; a [context.Canceled]: it is not needed any more
+	Err  error         // why it has failed; nil: a session follows, unless everything ends; a [context.Canceled]: the dial was not needed any more
 }
 
 // AddressIgnored is the event of [Trace.AddressIgnored].

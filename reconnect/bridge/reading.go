@@ -92,7 +92,7 @@ func (r *reading[K, T]) next() (e Event[K, T], do todo) {
 	for len(r.pending) > 0 && r.failure == nil && len(r.out) == 0 {
 		r.pass()
 	}
-	for len(f.results) > 0 && r.failure == nil && len(r.pending) == 0 { // after a seam no fetch of before heals a stream
+	for len(f.results) > 0 && r.failure == nil && len(r.pending) == 0 { // a result heals no stream that is still to become stale
 		r.absorb(time.Now())
 	}
 	switch from, ok := f.due(r.o.Fetches); {
