@@ -42,6 +42,7 @@ func queueTable(m *tableMaker) table.Table {
 		{"refused for 5 s, then hung for 60 s", [][2]float64{{20, 40}, {82, 200}}, []fleet.Spell{spell(fleet.Refused, 5), hang}},
 		{"hung for 60 s, up for 20 s, hung for 60 s", [][2]float64{{20, 40}, {40, 100}, {82, 200}, {205, 500}}, []fleet.Spell{hang, up, hang}},
 		{"hung for 300 s", [][2]float64{{20, 40}, {82, 200}}, []fleet.Spell{spell(fleet.Swallowed, 300)}},
+		{"hung for 1 h", [][2]float64{{20, 40}, {40, 100}, {82, 200}}, []fleet.Spell{spell(fleet.Swallowed, 3600)}},
 		{"restart", [][2]float64{{20, 40}, {82, 200}, {205, 500}, {205, 100}, {820, 400}}, []fleet.Spell{spell(fleet.Refused, 1)}},
 	} {
 		for _, q := range r.queues {
