@@ -78,7 +78,9 @@ func rowsOf(s sizes) []*row {
 	idle := func(count int, shared bool) func(*exam) ([]float64, error) {
 		return func(x *exam) ([]float64, error) { return x.idle(count, shared) }
 	}
-	late := []Column{{Name: "µs, median", Digits: 1, Short: "late, median, µs"}, {Name: "µs, 99 of 100", Digits: 1, Short: "99 of 100, µs"}}
+	late := func(what string) []Column {
+		return []Column{{Name: "µs, median", Digits: 1, Short: what + ", median, µs"}, {Name: "µs, 99 of 100", Digits: 1, Short: what + ", 99 of 100, µs"}}
+	}
 	return []*row{
 		{name: "receive-128", title: "receive 128 B: CPU of the client per message", columns: perMessage("receive 128 B", "allocations"), one: messages("receive", 128, s.receive)},
 		{name: "receive-4k", title: "receive 4 KiB: CPU of the client per message", columns: perMessage("receive 4 KiB", ""), one: messages("receive", 4096, s.receive/2)},
@@ -90,9 +92,9 @@ func rowsOf(s sizes) []*row {
 			columns: []Column{{Name: "ns", Ratio: true, Short: "echo, one under way"}, {Name: "µs, fastest", Digits: 1, Short: "fastest round trip, µs"}, {Name: "allocations", Digits: 2}},
 			one:     func(x *exam) ([]float64, error) { return x.alone(s.echoAlone) }},
 		{name: "latency", title: fmt.Sprintf("a message of 128 B each %v: from the server's write to the application (with a broker, from the publication)", s.every),
-			columns: late, one: func(x *exam) ([]float64, error) { return x.latency("latency", s.ticks, s.every) }},
+			columns: late("late"), one: func(x *exam) ([]float64, error) { return x.latency("latency", s.ticks, s.every) }},
 		{name: "machine", title: fmt.Sprintf("the same for two goroutines and a pipe, one message each %v: what the machine itself takes", s.every),
-			columns: late, takes: func(p *peer) bool { return p == all[0] },
+			columns: late("the machine itself"), takes: func(p *peer) bool { return p == all[0] },
 			one: func(x *exam) ([]float64, error) { return x.latency("machine", s.ticks, s.every) }},
 		{name: "tls-redial", title: "TLS redial: CPU per connection; the adapter closes and opens a peer that does not redial",
 			columns: []Column{{Name: "µs", Ratio: true, Short: "TLS redial, client"}, {Name: "µs, server", Short: "TLS redial, server, µs"}, {Name: "resumed", Digits: 2, Short: "TLS sessions resumed"}},
