@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -270,14 +271,21 @@ func (q *questions) finish() {
 
 // The server.
 
+// cut notes which question has come in part. The number may be cut, too: then it may be that of another question with the same id.
 func (q *questions) cut(words []string) {
-	if len(words) != 3 { // the number may be a part of one
+	if len(words) != 3 {
 		return
 	}
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
+	var may []*question
 	for _, n := range q.all {
-		n.begun = n.begun || n.id == words[1] && fmt.Sprint(n.number) == words[2]
+		if n.id == words[1] && strings.HasPrefix(fmt.Sprint(n.number), words[2]) {
+			may = append(may, n)
+		}
+	}
+	if len(may) == 1 && fmt.Sprint(may[0].number) == words[2] {
+		may[0].begun = true
 	}
 }
 
