@@ -1,11 +1,11 @@
-// Command widen writes copies of the sources below package reconnect in which other goroutines may run before each
-// lock, each atomic value and each channel operation, and after each unlock. So histories reach orders of events that the
-// scheduler rarely chooses. In exchange, a history does not replay.
+// Command widen writes copies of the sources of conn, dialer and reconnect, and of all below them, in which other goroutines
+// may run before each lock, each atomic value and each channel operation, and after each unlock. So histories reach orders of
+// events that the scheduler rarely chooses. In exchange, a history does not replay.
 //
 //	go run ./reconnect/internal/history/widen -o DIR
-//	go test -overlay DIR/overlay.json ./reconnect/internal/history -run TestHistories -histories 3000
+//	go test -vet=off -overlay DIR/overlay.json ./reconnect/internal/history -run TestHistories -histories 3000
 //
-// Run it at the root of the module.
+// Run it at the root of the module. (vet wants each package to have a directory. The one that conn and dialer import has none.)
 package main
 
 import (
@@ -23,7 +23,11 @@ import (
 	"strings"
 )
 
-const yield = `"github.com/redial-go/redial/reconnect/internal/history/yield"`
+const (
+	module = "github.com/redial-go/redial/"
+	inside = "reconnect/internal/history/yield" // what the packages below reconnect import
+	beside = "internal/yield"                   // what the others import: a copy, which is in overlay.json only
+)
 
 func main() {
 	dir := flag.String("o", "", "the directory for the copies; it must exist")
@@ -40,40 +44,47 @@ func main() {
 
 // widen writes the copies, and overlay.json, which names them.
 func widen(dir string) error {
-	replace, places := make(map[string]string), 0
-	err := filepath.WalkDir("reconnect", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "history" || d.Name() == "testdata" || nested(path)):
-			return filepath.SkipDir
-		case d.IsDir(), !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		text, n, err := widened(path)
-		if err != nil || n == 0 {
-			return err
-		}
-		places += n
-		from, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		to, err := filepath.Abs(filepath.Join(dir, strings.ReplaceAll(path, string(filepath.Separator), "_")))
-		if err != nil {
-			return err
-		}
-		replace[from] = to
-		return os.WriteFile(to, text, 0o644)
-	})
+	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	replace, places := make(map[string]string), 0
+	for _, top := range []string{"conn", "dialer", "reconnect"} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (d.Name() == "history" || d.Name() == "testdata" || nested(path)):
+				return filepath.SkipDir
+			case d.IsDir(), !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			imports := beside
+			if top == "reconnect" {
+				imports = inside
+			}
+			text, n, err := widened(path, imports)
+			if err != nil || n == 0 {
+				return err
+			}
+			places += n
+			to := filepath.Join(dir, strings.ReplaceAll(path, string(filepath.Separator), "_"))
+			replace[filepath.Join(root, path)] = to
+			return os.WriteFile(to, text, 0o644)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d places in %d files\n", places, len(replace))
+	replace[filepath.Join(root, beside, "yield.go")] = filepath.Join(root, inside, "yield.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d places in %d files\n", places, len(replace))
 	return os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644)
 }
 
@@ -83,8 +94,8 @@ func nested(path string) bool {
 	return err == nil
 }
 
-// widened returns a source with its calls, in the lines that it had, and how many there are.
-func widened(path string) (text []byte, places int, err error) {
+// widened returns a source with its calls of a package, in the lines that it had, and how many there are.
+func widened(path, imports string) (text []byte, places int, err error) {
 	text, err = os.ReadFile(path)
 	if err != nil {
 		return nil, 0, err
@@ -115,7 +126,7 @@ func widened(path string) (text []byte, places int, err error) {
 	var out bytes.Buffer
 	name := files.Position(f.Name.End()).Offset
 	out.Write(text[:name])
-	out.WriteString("; import historyYield " + yield)
+	fmt.Fprintf(&out, "; import historyYield %q", module+imports)
 	from := name
 	for _, i := range at {
 		out.Write(text[from:i.offset])
