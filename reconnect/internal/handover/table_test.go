@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
 var update = flag.Bool("update", false, "write the table of all steps")
@@ -17,6 +19,7 @@ var update = flag.Bool("update", false, "write the table of all steps")
 const table = "../history/testdata/handover.txt"
 
 func TestTheTableHasTheStepsOfTheWalk(t *testing.T) {
+	walk.OneGoroutine(t)
 	steps := make(map[string]bool)
 	Tap = func(s Step) { steps[s.String()] = true }
 	defer func() { Tap = nil }()

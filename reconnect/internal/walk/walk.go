@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // Space says which states a walk visits. A state S holds, as plain values, the machine and whatever around the
@@ -132,4 +133,11 @@ func (w *Walk[S]) say(wrong string, state int32) string {
 	}
 	slices.Reverse(events)
 	return fmt.Sprintf("%s\n%s\n%+v", wrong, strings.Join(events, ", "), w.States[state])
+}
+
+// OneGoroutine skips a test of a walk if the race detector is on. One goroutine makes the walk, so there is no race to find.
+func OneGoroutine(t testing.TB) {
+	if raced {
+		t.Skip("one goroutine makes the walk: the race detector has nothing to find")
+	}
 }
