@@ -225,8 +225,10 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 	for _, code := range []int{401, 404} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			c := s.open(nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
 			awaited := make(chan error, 1)
-			go func() { awaited <- c.AwaitReady(t.Context()) }()
+			go func() { awaited <- c.AwaitReady(ctx) }()
 			s.wantDial().refuse(errLost)
 			require.Empty(t, awaited, "a server that is away may come")
 			s.wantDial().refuse(answered(code))

@@ -16,7 +16,7 @@ import (
 
 // These limits are wide, because the machine may do other work too. The first one ends a mutant that hangs.
 const (
-	ownLimit     = 10 * time.Minute
+	ownLimit     = 5 * time.Minute
 	historyLimit = 20 * time.Minute
 )
 
