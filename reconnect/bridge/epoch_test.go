@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/bridge"
 )
 
@@ -181,5 +182,43 @@ func TestAnotherSourceMayGoBackToTheLastEpoch(t *testing.T) {
 		s.set(func() { p.epoch, p.last = "", 6 })
 		s.live("a", 7)
 		s.want("a: stale 1-", "a: lost 2-@y", "a: past 1", "a: past 2", "a: past 3", "a: past 4", "a: past 5", "a: past 6", "a: live 7", "a: healed 7")
+	})
+}
+
+// The snapshot that is old is believed at the end of Patience, and not at the end of a wait that goes beyond it.
+func TestNoWaitForAnotherSnapshotGoesBeyondPatience(t *testing.T) {
+	p := &store{last: 3}
+	policy := &backoff.Exponential{Base: 8 * time.Second, Factor: 1, Jitter: backoff.JitterNone}
+	withStore(t, p, &options{Snapshot: p.snapshot, Policy: policy}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(10*time.Second - 1)
+		s.want("a: stale 6-")
+		time.Sleep(time.Nanosecond)
+		s.want("a: snapshot 3", "a: healed 3")
+	})
+}
+
+// A live snapshot may be what shows that there is another epoch.
+func TestALateMessageAfterASnapshotOfTheNextEpochIsDropped(t *testing.T) {
+	withStore(t, &store{}, &options{}, func(s *scene) {
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 3, Snapshot: true})
+		s.source.session = 1
+		s.live("a", 6)
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 4})
+		s.want("a: snapshot 3@y", "a: live 4@y")
+	})
+}
+
+// Inside a session no message is late: the server has gone back to the epoch before.
+func TestAServerMayGoBackToTheLastEpochInASession(t *testing.T) {
+	p := &store{epoch: "y"}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
+		s.set(func() { p.epoch = "" })
+		s.live("a", 1)
+		s.want("a: stale 1-", "a: lost 2-@y", "a: live 1", "a: healed 1")
 	})
 }

@@ -70,7 +70,7 @@ type Options[K comparable, T any] struct {
 
 	// AwaitSubscribed says that a session is ready before the streams are subscribed, as with
 	// package subscription. A fetch before the subscription would miss the items between the two. So
-	// after a seam a stream is fetched only after one of these:
+	// after a seam, and after Follow, a stream is fetched only after one of these:
 	//
 	//   - a live message of the stream
 	//   - a call of [Bridge.Refetch] for the stream, for instance when the subscription.Set reports

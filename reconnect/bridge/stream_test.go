@@ -1,0 +1,124 @@
+package bridge_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/bridge"
+)
+
+// These tests are about what a seam means for a stream, and a snapshot after it.
+
+// A mark may be joined with the seam of dropped messages. What was dropped is missing in a stream of any kind.
+func TestDroppedMessagesMakeTheStreamsStaleWhateverElseTheirSeamSays(t *testing.T) {
+	for name, seam := range map[string]reconnect.Seam{
+		"alone":                  {Dropped: 2},
+		"a mark":                 {Dropped: 2, Refetch: true},
+		"a seam that overlapped": {Dropped: 2, Lost: 1, Overlapped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withStore(t, &store{last: 7}, &options{}, func(s *scene) {
+				s.seam(seam)
+				s.want("a: stale 6-", "a: past 6", "a: past 7", "a: healed 7")
+			})
+		})
+	}
+}
+
+// The past was given up, and nothing has come since. Perhaps another server has it.
+func TestAStreamWhosePastWasGivenUpIsFetchedForTheNextReason(t *testing.T) {
+	p := &store{from: 9}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-")
+		s.wantAsked("a after 5")
+		s.set(func() { p.from, p.last = 0, 7 })
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: past 6", "a: past 7", "a: healed 7")
+	})
+}
+
+// The next session has brought something new, so that a snapshot behind that is not the one of its subscription: the
+// server counts anew.
+func TestOnlyTheFirstSnapshotOfTheNextSessionIsLeftOut(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+		s.live("a", 6)
+		s.send(item{Key: "a", Last: 1, Snapshot: true})
+		s.want("a: live 6", "a: snapshot 1")
+	})
+}
+
+// The snapshot of the next session is of use if the stream has become stale meanwhile.
+func TestASnapshotOfTheNextSessionHealsAStaleStream(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+		s.b.Refetch("a", 0)
+		s.want("a: stale 6-")
+		s.send(item{Key: "a", Last: 5, Snapshot: true})
+		s.want("a: snapshot 5", "a: healed 5")
+	})
+}
+
+// A live message has closed the gap while the stream waited for its next fetch.
+func TestAGapThatWasClosedLeavesNoWaitToTheNext(t *testing.T) {
+	p := &store{last: 5, errs: []error{errFetch, errFetch}}
+	var waits []time.Duration
+	policy := &backoff.Exponential{Base: time.Minute, Cap: time.Hour, Jitter: backoff.JitterNone}
+	o := &options{Policy: policy, OnRetry: func(_ string, _ error, wait time.Duration) { waits = append(waits, wait) }}
+	withStore(t, p, o, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.live("a", 6)
+		s.want("a: stale 6-", "a: live 6", "a: healed 6")
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 7-")
+		require.Equal(t, []time.Duration{time.Minute, time.Minute}, waits)
+	})
+}
+
+func TestAFetchLearnsWhatIsHeldBehindTheGap(t *testing.T) {
+	var before []uint64
+	past := func(_ context.Context, r bridge.Request[string]) ([]item, error) {
+		before = append(before, r.Before)
+		return nil, nil
+	}
+	inScene(t, &options{Past: past}, func(s *scene) {
+		s.live("a", 1, 5)
+		s.b.Refetch("b", 0)
+		s.want("a: live 1", "a: stale 2-4", "b: stale 1-", "b: healed 0")
+		require.Equal(t, []uint64{5, 0}, before)
+	})
+}
+
+// What comes between a fetch and the subscription would be missing.
+func TestAStreamThatIsFollowedWaitsForItsSubscription(t *testing.T) {
+	withStore(t, &store{last: 7}, &options{AwaitSubscribed: true}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{Offset: 5}))
+		time.Sleep(time.Hour)
+		s.wantAsked()
+		s.b.Refetch("b", 1)
+		s.wantAsked("b after 5", "b after 7")
+	})
+}
+
+// The past has failed twice, and then it is too old. How often it has failed says nothing of the snapshot.
+func TestASnapshotHasWaitsOfItsOwnAfterAPastThatFails(t *testing.T) {
+	var waits []time.Duration
+	p := &store{last: 9, from: 8, errs: []error{errFetch, errFetch, nil, errFetch}}
+	policy := &backoff.Exponential{Base: time.Minute, Cap: time.Hour, Jitter: backoff.JitterNone}
+	o := &options{Policy: policy, OnRetry: func(_ string, _ error, wait time.Duration) { waits = append(waits, wait) }}
+	o.Past, o.Snapshot = p.past, p.snapshot
+	withStore(t, p, o, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: stale 6-", "a: snapshot 9", "a: healed 9")
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, time.Minute}, waits)
+	})
+}
