@@ -40,3 +40,20 @@ func TestAskReturnsTheAnswerWhileASessionIsOpened(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Options.ID may look at the session, as where each session counts its questions anew.
+func TestAskGivesTheSessionOfAnAnswerToID(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		id := s.o.ID
+		s.o.ID = func(m reconnect.Message) (string, bool) {
+			text, ok := id(m)
+			return text, ok && m.Session == 1
+		}
+		s.open(&reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			_, err := s.client.Ask(o, "1", text("1 login"))
+			return err
+		}})
+		answer(s.accept(), "1 welcome")
+		require.Equal(t, reconnect.StateReady, s.conn.State())
+	})
+}

@@ -294,3 +294,25 @@ func TestTheEndOfAnAnswerIsNotLate(t *testing.T) {
 		require.Equal(t, call.Stats{Asked: 3, Answered: 2, GivenUp: 1, Late: 1}, s.client.Stats())
 	})
 }
+
+// Each of the two sessions of a rotation has a question with this id. The first one was given up.
+func TestTheLateAnswerOfTheOldSessionFreesItsID(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(&reconnect.Options{Rotate: reconnect.Rotation{Drain: time.Minute}})
+		old := s.accept()
+		ctx, cancel := context.WithCancel(t.Context())
+		a := s.do(ctx, request("1 a"))
+		cancel()
+		a.wantError(reconnect.FateUnknown, context.Canceled)
+		s.conn.Rotate(1, reconnect.Advice{})
+		next := s.accept()
+		b := s.ask("1 b")
+		require.Equal(t, 1, s.client.Stats().Reserved)
+		answer(old, "1 A")
+		b.wantWaiting()
+		require.Equal(t, []string{"1 A"}, s.late)
+		require.Zero(t, s.client.Stats().Reserved)
+		answer(next, "1 B")
+		b.wantAnswer("1 B")
+	})
+}

@@ -378,3 +378,42 @@ func TestABadMessageIsNotSentFromTheQueueEither(t *testing.T) {
 		require.Equal(t, call.Stats{InFlight: 1, Asked: 3, GivenUp: 2}, s.client.Stats())
 	})
 }
+
+// The question has waited from one session to the next. What has ended the first does not matter any more.
+func TestALostQuestionSaysWhyItsLastSessionHasEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(down(reconnect.WhenDownWait))
+		first := s.acceptHeld()
+		s.ask("1 a")
+		b := s.ask("2 b")
+		lose(first)
+		b.wantWaiting()
+		errTorn := errors.New("torn")
+		next := conntest.NewFake(nil)
+		next.FailWrite(errTorn)
+		s.dial()(next, nil)
+		lost := b.wantLost(reconnect.FateUnknown, 2)
+		require.ErrorIs(t, lost.Err, errTorn)
+		require.NotErrorIs(t, lost.Err, errGone)
+	})
+}
+
+func TestAnErrorSaysByWhichSessionTheQuestionWent(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		lose(s.accept())
+		s.accept()
+		for _, session := range []uint64{2, 0} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if session == 0 {
+				cancel()
+			}
+			a := s.do(ctx, request("1 a"))
+			cancel()
+			<-a.done
+			var e *call.Error
+			require.ErrorAs(t, a.err, &e)
+			require.Equal(t, session, e.Session)
+		}
+	})
+}
