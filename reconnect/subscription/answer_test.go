@@ -422,3 +422,33 @@ func TestARefusedKeyIsNotInTheBatchOfTheNextSession(t *testing.T) {
 		require.Equal(t, before+2, s.venue.Stats().Requests, "three keys together, and one alone")
 	})
 }
+
+// What the venue does too late of a request may be a part of it.
+func TestWhatTheVenueAgreesToTooLateIsUndoneThoughItRefusesTheRest(t *testing.T) {
+	inBubble(t, &venueOptions{Partial: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
+		s.venue.Next(venueFault{Slow: 30 * time.Second})
+		s.ready("a", "bad")
+		time.Sleep(15 * time.Second) // asked again, and held
+		s.holds("a")
+		s.set.Remove("a", "bad")
+		s.synced()
+		time.Sleep(15 * time.Second)
+		s.synced()
+	})
+}
+
+// A name that the venue has given ends with the subscription.
+func TestASubscriptionThatHasEndedHasNoName(t *testing.T) {
+	inBubble(t, &venueOptions{Tags: true}, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.ready("a", "b")
+		s.venue.End("a", "token expired")
+		synctest.Wait()
+		_, ok := s.set.ByTag(1, "a#1")
+		require.False(t, ok)
+		k, ok := s.set.ByTag(1, "b#1")
+		require.True(t, ok)
+		require.Equal(t, "b", k)
+	})
+}

@@ -212,3 +212,43 @@ func TestAKeyThatWasNotAnsweredOnceIsInTheURL(t *testing.T) {
 		require.Equal(t, before, s.venue.Stats().Requests)
 	})
 }
+
+// Refusals of dials with keys count only in a row.
+func TestARefusedURLAfterOneThatWasTakenCostsOneDialAgain(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		refuse := true // the next dial with keys
+		var with []bool
+		s.openFunc(func(ctx context.Context) (conn.Conn, error) {
+			keys := subscription.KeysFrom[string](ctx) != nil
+			if with = append(with, keys); keys && refuse {
+				refuse = false
+				return nil, backoff.Slow(errors.New("414 URI Too Long"))
+			}
+			return s.dialer.Dial(ctx)
+		}, "a")
+		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
+		s.lose() // and the keys are taken
+		refuse = true
+		s.lose()
+		s.lose()
+		require.Equal(t, []bool{true, false, true, true, false, true}, with)
+	})
+}
+
+// Nobody knows yet which key of a refused batch is to blame.
+func TestTheKeysOfARefusedBatchAreNotInTheURL(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		var last []string
+		s.openFunc(func(ctx context.Context) (conn.Conn, error) {
+			last = subscription.KeysFrom[string](ctx)
+			return s.dialer.Dial(ctx)
+		})
+		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
+		s.venue.Next(venueFault{Err: "no"}, venueFault{Ignored: true}, venueFault{})
+		s.set.Add("a", "b")
+		synctest.Wait()
+		s.lose()
+		require.Equal(t, []string{"b"}, last, "the venue has agreed to it alone")
+		s.holds("a") // by a message; this venue reads no URL
+	})
+}

@@ -275,3 +275,18 @@ func TestARotationWithoutATimeoutIsBehindInTime(t *testing.T) {
 		require.Equal(t, uint64(2), s.conn.Status().Session)
 	})
 }
+
+// A session begins to count the answers that are missing anew, also for a key that was rejected before.
+func TestAnswersThatAreMissingInTwoSessionsAreNotMissingTwice(t *testing.T) {
+	inBubble(t, &venueOptions{Mute: true}, func(t *testing.T, s *scene) {
+		s.noteRejections()
+		s.ready("a")
+		time.Sleep(35 * time.Second) // asked for at 0, 10, 21 and 31 s
+		require.Equal(t, []string{"rejected 1 a subscribe: no answer"}, s.noted())
+		s.lose() // asked for at 35 and 45 s
+		time.Sleep(19 * time.Second)
+		require.Empty(t, s.noted())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"rejected 2 a subscribe: no answer"}, s.noted())
+	})
+}
