@@ -88,8 +88,10 @@ func TestClassOfACloseCodeThatRefuses(t *testing.T) {
 	for _, err := range []error{nil, errors.New("lost"), backoff.Permanent(closed(4403)), errors.Join(closed(4403), answered(503))} {
 		require.Equal(t, backoff.Classify(err), backoff.ClassifyRefusals(err), "%v", err)
 	}
-	told := backoff.ClassifyRefusals(backoff.RetryAfter(closed(4403), time.Minute))
-	require.Equal(t, backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Minute}, told)
+	for code, class := range map[int]backoff.Class{4401: backoff.ClassRefresh, 4403: backoff.ClassSlow} {
+		told := backoff.ClassifyRefusals(backoff.RetryAfter(closed(code), time.Minute))
+		require.Equal(t, backoff.Verdict{Class: class, RetryAfter: time.Minute}, told)
+	}
 }
 
 // What fails on our own machine says nothing about the server.

@@ -71,3 +71,21 @@ func TestLimitDoesNotWaitForWhatComesTooLate(t *testing.T) {
 func told(d time.Duration) backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRetry, RetryAfter: d}
 }
+
+// starting is a policy that has limits on the first dial of all.
+type starting struct{ seen }
+
+func (*starting) Start(*rand.Rand) backoff.Step { return backoff.Step{Connect: 7 * time.Second} }
+
+// A policy around another one passes these limits on.
+func TestTheFirstDialHasTheLimitsOfThePolicyInside(t *testing.T) {
+	for name, p := range map[string]backoff.Policy{
+		"first": backoff.First(time.Second, &starting{}),
+		"limit": backoff.Limit(&starting{}, 3, time.Minute),
+		"slow":  backoff.WithSlow(&starting{}, backoff.SlowWait{}),
+	} {
+		s, ok := p.(interface{ Start(*rand.Rand) backoff.Step })
+		require.True(t, ok, name)
+		require.Equal(t, backoff.Step{Connect: 7 * time.Second}, s.Start(seeded()), name)
+	}
+}
