@@ -394,6 +394,18 @@ func TestTheWaitsAreVisible(t *testing.T) {
 	require.Equal(t, line.Status{Waiting: 1, Dialing: 1, Limit: 1, Longest: 2 * time.Second, Waited: time.Second, Granted: 2}, s)
 }
 
+// A straggler is told to wait, for longer than the first wait for a probe.
+func TestAProbeWaitsForWhatTheServerToldAStraggler(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1, Concurrent: 2})
+	q.join(3)
+	two, _ := q.admit()
+	q.done(refused, two[0])
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Minute}, two[1])
+	require.Equal(t, q.now.Add(time.Minute), q.Status(q.now).Probe)
+	_, next := q.admit()
+	require.Equal(t, time.Minute, next)
+}
+
 // 100,000 waiters cost no more each than 1,000.
 func BenchmarkLine(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
