@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -450,5 +451,29 @@ func TestASubscriptionThatHasEndedHasNoName(t *testing.T) {
 		k, ok := s.set.ByTag(1, "b#1")
 		require.True(t, ok)
 		require.Equal(t, "b", k)
+	})
+}
+
+// histories is a policy that notes what it gets, and waits 7 s each time.
+type histories []backoff.History
+
+func (h *histories) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+	*h = append(*h, a)
+	return backoff.Step{Wait: 7 * time.Second}, true
+}
+
+func TestTheBackoffOfAKeyGetsItsHistory(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+		var got histories
+		s.so.Backoff = &got
+		s.ready("a")
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		retry := backoff.Verdict{Class: backoff.ClassRetry}
+		require.Equal(t, histories{
+			{Verdict: retry},
+			{N: 1, Prev: 7 * time.Second, Elapsed: 7 * time.Second, Verdict: retry},
+			{N: 2, Prev: 7 * time.Second, Elapsed: 14 * time.Second, Verdict: retry},
+		}, got)
 	})
 }

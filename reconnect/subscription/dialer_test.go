@@ -252,3 +252,17 @@ func TestTheKeysOfARefusedBatchAreNotInTheURL(t *testing.T) {
 		s.holds("a") // by a message; this venue reads no URL
 	})
 }
+
+func TestTheURLHasTheEssentialKeysFirst(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		var first []string
+		dial := reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			first = append(first, subscription.KeysFrom[string](ctx)...)
+			return s.dialer.Dial(ctx)
+		})
+		s.so.Essential = func(k string) bool { return k > "b" }
+		s.openWith(func(set *subscription.Set[string]) reconnect.Dialer { return set.Dialer(dial, 2) }, "a", "b", "c", "d")
+		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
+		require.Equal(t, []string{"c", "d"}, first)
+	})
+}

@@ -269,3 +269,13 @@ func TestAMessageOfTheStreamAllocatesNothing(t *testing.T) {
 	m := reconnect.Message{Message: conn.TextMessage("x 42"), Session: 1}
 	require.Zero(t, testing.AllocsPerRun(100, func() { set.Layer().Receive(m) }))
 }
+
+// A session is ready as soon as its essential keys are there, so that no other key is in their request.
+func TestTheRequestForEssentialKeysHasNoOthers(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.so.Essential = func(k string) bool { return k == "b" }
+		s.ready("a", "b", "c")
+		require.Equal(t, []string{"subscribe b", "subscribe a,c"}, s.noted())
+	})
+}
