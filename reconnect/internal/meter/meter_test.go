@@ -197,6 +197,8 @@ func TestOneSetIsThereForEver(t *testing.T) {
 		s.m.Watch(c, meter.Source{Name: "feed", Sets: []func() subscription.Stats{func() subscription.Stats { return subscription.Stats{} }}})
 		closeAndWait(c)
 		require.True(t, s.totals("feed").EverSets)
+		s.m.Trace(meter.Source{Name: "feed"}) // without sets
+		require.True(t, s.totals("feed").EverSets)
 	})
 }
 
@@ -210,6 +212,20 @@ func TestNamesAreBounded(t *testing.T) {
 		require.Equal(t, 2, s.count("conn1 sessions"))
 		require.Equal(t, 2, s.count("other sessions"))
 		require.Len(t, s.m.Collect(), 3)
+	})
+}
+
+// The spans of a connection have its name, however many names there are in the metrics.
+func TestTheTraceOfASourceGetsItsOwnName(t *testing.T) {
+	inBubbleWith(t, 1, func(t *testing.T, s *scene) {
+		var got []string
+		trace := func(k meter.Key) *reconnect.Trace { got = append(got, k.Name); return nil }
+		for _, name := range []string{"a", "b"} {
+			c := s.unmeasured(reconnect.Options{})
+			s.m.Watch(c, meter.Source{Name: name, Trace: trace})
+			closeAndWait(c)
+		}
+		require.Equal(t, []string{"a", "b"}, got)
 	})
 }
 
