@@ -223,6 +223,17 @@ func TestALoginThatIsTakenMeanwhileIsNotReservedAgain(t *testing.T) {
 	require.NotNil(t, short)
 }
 
+// A Take with the context of a dial ends the reservation of that dial, also where several processes share the logins.
+func TestASharedLoginEndsTheReservationOfItsDial(t *testing.T) {
+	l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 2, Per: time.Minute}}, Shared: &lagging{}})
+	require.NoError(t, err)
+	release, short, _ := l.Reserve(nil)
+	require.Nil(t, short)
+	require.NoError(t, l.Take(context.WithValue(t.Context(), l, release)))
+	_, short, _ = l.Reserve(nil)
+	require.Nil(t, short, "one of two is left, and none is reserved")
+}
+
 func TestALoginIsStoredBeforeItMayBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &memory{}
