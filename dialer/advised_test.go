@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
@@ -45,6 +47,24 @@ func TestAnAdvisedAddressAtTheSameHostIsFollowed(t *testing.T) {
 			require.Empty(t, seen.Header.Get("Authorization"), "the user of the URL, which is not in the new one")
 		})
 	}
+}
+
+func TestTheFramesOfAnAdvisedAddressAreCut(t *testing.T) {
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.dialer.Split.Func = bufio.ScanLines
+		v.Next(v.AcceptWith(func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+			_ = c.Write(ctx, websocket.MessageText, []byte("one\ntwo"))
+		}))
+		ctx, _ := advise(t.Context(), "ws://server.example/b")
+		c, err := v.dialer.Dial(ctx)
+		require.NoError(t, err)
+		defer c.CloseNow()
+		for _, want := range []string{"one", "two"} {
+			m, err := c.Read(nil)
+			require.NoError(t, err)
+			require.Equal(t, conn.TextMessage(want), m)
+		}
+	})
 }
 
 // Everything else is ignored, and reported. The dial goes where it always goes.
@@ -99,6 +119,24 @@ func TestAnAnswerAtAnAdvisedAddressCountsForItsEndpoint(t *testing.T) {
 			defer v.dial(t).CloseNow()
 		}
 		require.Equal(t, 1, v.network.Count(serverAddr).Dials, "it has asked us to stay away")
+	})
+}
+
+// The path is another, but the server, and who we are for it, are the same.
+func TestARefusalOfCredentialsCountsForAnAdvisedAddress(t *testing.T) {
+	withServer(t, func(t *testing.T, v *wsServer) {
+		var refresh []bool
+		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
+			refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
+			return nil
+		}
+		v.Next(conntest.Status(401, nil), v.Accept)
+		v.fail(t, t.Context(), 0)
+		ctx, _ := advise(t.Context(), "ws://server.example/b")
+		c, err := v.dialer.Dial(ctx)
+		require.NoError(t, err)
+		require.NoError(t, c.CloseNow())
+		require.Equal(t, []bool{false, true}, refresh)
 	})
 }
 

@@ -89,10 +89,12 @@ func TestARedirectIsRefusedAtOnce(t *testing.T) {
 		"https://elsewhere.example/a?b=c": `redirected to "wss://elsewhere.example/a"` + advice,
 		"feed/":                           `redirected to "ws://server.example/feed/"` + advice,
 		"/no/qsecret":                     `redirected to "ws://server.example/..."` + advice,
+		"/no/token.psecret":               `redirected to "ws://server.example/..."` + advice,
 		"http://[::1":                     "redirected, but the answer does not say where to: ask the operator of the server for the right URL", // net/http would return an error of its own
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {
 			v.network.Fault("elsewhere.example:80", conntest.Fault{Hang: true})
+			v.dialer.Subprotocols = []string{"token.psecret"}
 			requests := 0
 			v.Next(func(w http.ResponseWriter, r *http.Request) {
 				requests++

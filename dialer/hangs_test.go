@@ -106,6 +106,22 @@ func TestAnAddressWhereAHandshakeHungIsTriedLast(t *testing.T) {
 	}
 }
 
+// That a round was interrupted is no reason to go to an endpoint where a handshake has hung since.
+func TestARoundThatGoesOnAvoidsAHandshakeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": never, "b": never, "c": never})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r.dial(ctx)
+		next := r.urls[r.resume[0]]
+		r.hangs.begin(endpointPlace(next))(schedule.ErrHung, schedule.ErrHung)
+		r.says = says{"a": refuses, "b": refuses, "c": refuses}
+		r.dial(t.Context())
+		require.Len(t, r.asked, 3)
+		require.Equal(t, next.Host, r.asked[2:])
+	})
+}
+
 // Promise of the supervisor: a second dial beside a handshake that hangs goes elsewhere.
 func TestADialBesideAHandshakeThatHangsGoesToAnotherEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
