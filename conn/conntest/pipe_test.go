@@ -57,6 +57,8 @@ func TestCloseWriteHalfCloses(t *testing.T) {
 	write(t, server, "answer")
 	read(t, client, "answer")
 	require.True(t, p.Live())
+	require.NoError(t, client.Close())
+	require.ErrorIs(t, writeErr(server), syscall.EPIPE, "nobody reads it any more")
 }
 
 func TestCloseWriteEndsAWriteThatWaits(t *testing.T) {
