@@ -197,6 +197,19 @@ func TestAPromisedTimeIsKeptInADrain(t *testing.T) {
 	})
 }
 
+// Such a close is one of MaxAge, though the lead of a drain has begun.
+func TestAPromisedCloseInTheLeadIsARenewal(t *testing.T) {
+	withGroup(t, drain.Options{MaxAge: time.Hour, Warn: 10 * time.Second}, func(t *testing.T, s *scene) {
+		s.AddNotice(s.closer(1, 0), s.noticer(1, 0))
+		for len(s.notices()) == 0 {
+			time.Sleep(time.Second)
+		}
+		s.drain()
+		require.Equal(t, s.notices()[0].by, s.closes()[0].at)
+		require.Equal(t, drain.Stats{Added: 1, Noticed: 1, Closed: 1, Renewed: 1}, s.Stats())
+	})
+}
+
 func TestWithoutAWarningTheNoticeComesWithTheClose(t *testing.T) {
 	withGroup(t, drain.Options{Lead: -1, Warn: -1}, func(t *testing.T, s *scene) {
 		s.AddNotice(s.closer(1, 0), s.noticer(1, 0))
