@@ -110,16 +110,28 @@ func TestAPingPassesBetweenTwoFragments(t *testing.T) {
 		synctest.Wait()
 		l.client().fill(1 << 30)
 		require.NoError(t, write())
-		var opcodes []byte
-		for stream := l.raw.in.data; len(stream) > 0; {
-			h, size := sentFrame(stream)
-			opcodes = append(opcodes, h)
-			stream = stream[size:]
-		}
-		require.Equal(t, []byte{bin, fin | pong, 0, fin}, opcodes)
+		require.Equal(t, []byte{bin, fin | pong, 0, fin}, sentFrames(l.raw.in.data))
 		require.NoError(t, l.CloseNow())
 		require.Error(t, read())
 	})
+}
+
+// A large message does not travel whole because it stands in a batch, behind a small one.
+func TestALargeMessageOfABatchTravelsInFragments(t *testing.T) {
+	l := plain(t, nil)
+	_, err := l.WriteBatch([]Message{TextMessage("a"), BinaryMessage(make([]byte, 2*fragment+1)), TextMessage("b")})
+	require.NoError(t, err)
+	require.Equal(t, []byte{fin | text, bin, 0, fin, fin | text}, sentFrames(l.raw.in.data))
+}
+
+// sentFrames returns the first byte of each frame of a client in stream.
+func sentFrames(stream []byte) (firsts []byte) {
+	for len(stream) > 0 {
+		first, size := sentFrame(stream)
+		firsts = append(firsts, first)
+		stream = stream[size:]
+	}
+	return firsts
 }
 
 // sentFrame returns the first byte and the size of the frame of a client with which

@@ -55,13 +55,19 @@ func TestWriteSendsTextAndBinary(t *testing.T) {
 }
 
 func TestWriteOfUnknownTypeHarmsNothing(t *testing.T) {
-	l := plain(t, nil)
-	for _, kind := range []Type{0, 3} {
-		err := l.Write(Message{Type: kind})
-		require.ErrorIs(t, err, ErrNotWritten)
+	for _, mode := range []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionContextTakeover} {
+		l := dial(t, nil, mode)
+		for _, size := range []int{0, 1000, 2 * fragment} {
+			for _, kind := range []Type{0, 3} {
+				require.ErrorIs(t, l.Write(Message{kind, make([]byte, size)}), ErrNotWritten)
+			}
+			require.EqualError(t, l.Write(Message{Data: make([]byte, size)}), "write: not written: bad message: type 0 is neither Text nor Binary")
+			require.NoError(t, l.Write(TextMessage("good")))
+			_, data, err := l.peer.Read(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "good", string(data))
+		}
 	}
-	require.EqualError(t, l.Write(Message{}), "write: not written: bad message: type 0 is neither Text nor Binary")
-	require.NoError(t, l.Write(Message{Type: Text}))
 }
 
 // Promise 3. Its fate is unknown, because the kernel has some of it.
@@ -99,6 +105,21 @@ func TestWriteTimeoutIsOfATurn(t *testing.T) {
 			l.client().fill(100)
 		}
 		takes(t, 0, writers.Wait)
+	})
+}
+
+// Promise 3: messages that go to the kernel after others of their batch have a time of their own.
+func TestWriteTimeoutIsOfAPartOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 10 * second}})
+		l.client().fill(0)
+		ms := slices.Repeat([]Message{BinaryMessage(make([]byte, 94))}, 3*batch) // 100 on the wire
+		wait := background(func() error { _, err := l.WriteBatch(ms); return err })
+		for range 3 {
+			sleep(t, 9*second)
+			l.client().fill(100 * batch)
+		}
+		takes(t, 0, func() { require.NoError(t, wait()) })
 	})
 }
 
