@@ -339,7 +339,7 @@ func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 	}
 }
 
-// Promise 6: a second try that did not begin does not settle what became of the first.
+// Promise 6: a second try that did not begin does not settle what became of the first, nor when that was.
 func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
@@ -350,7 +350,9 @@ func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
 		s.wantDial().acceptHeld().FailWrite(errNotBegun)
 		s.wantDial() // after two seconds
 		receipts.want(t, "a: unknown 2")
-		require.Equal(t, 1, receipts.last(t).Tries)
+		r := receipts.last(t)
+		require.Equal(t, 1, r.Tries)
+		require.Equal(t, []time.Time{s.start, s.start}, []time.Time{r.Began, r.Ended}, "the first write")
 	})
 }
 

@@ -192,10 +192,11 @@ const (
 type sendBatch struct {
 	entries  []*entry
 	messages []conn.Message // of the entries
+	began    time.Time      // when the write begins
 }
 
 var sendBatches = sync.Pool{New: func() any {
-	return &sendBatch{make([]*entry, 0, batchMessages), make([]conn.Message, 0, batchMessages)}
+	return &sendBatch{entries: make([]*entry, 0, batchMessages), messages: make([]conn.Message, 0, batchMessages)}
 }}
 
 // free gives the batch back.
@@ -290,6 +291,7 @@ func (q *Outbox) take(l *lane, most int) *sendBatch {
 		most = min(most, 1)
 	}
 	b := sendBatches.Get().(*sendBatch)
+	b.began = now
 	for size := 0; len(b.entries) < most; {
 		e := q.queue.Next(now, func(e *entry) bool { return q.sendsBy(l, e) })
 		if e == nil {
@@ -301,7 +303,7 @@ func (q *Outbox) take(l *lane, most int) *sendBatch {
 		}
 		q.queue.Remove(e)
 		l.sending = l.sending || m.Out.Session == 0
-		m.Session, m.Began = l.Session, now
+		m.Session = l.Session
 		m.Tries++
 		b.entries, b.messages = append(b.entries, e), append(b.messages, m.Out.Message)
 	}
@@ -333,19 +335,19 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (ended, report
 	q.life.Counts.Written.Add(uint64(n)) // before a Write returns
 	q.life.Counts.WrittenBytes.Add(uint64(bytes))
 	for _, e := range b.entries[:n] {
-		e.Value.Ended = now
+		e.Value.Began, e.Value.Ended = b.began, now
 		q.settle(e, FateWritten, nil)
 	}
 	rest := b.entries[n:]
 	if err != nil && !dead {
-		rest[0].Value.Ended = now
+		rest[0].Value.Began, rest[0].Value.Ended = b.began, now
 		q.settle(rest[0], FateDropped, err)
 		rest = rest[1:]
 	}
 	for i, e := range rest {
 		begun := dead && i == 0 && !errors.Is(err, conn.ErrNotWritten)
 		if begun {
-			e.Value.Ended = now
+			e.Value.Began, e.Value.Ended = b.began, now
 		}
 		if fate, settled := q.unwritten(e, begun, dead); settled {
 			q.settle(e, fate, lost)
@@ -379,7 +381,6 @@ func (q *Outbox) unwritten(e *entry, begun, dead bool) (fate Fate, settled bool)
 	s := &e.Value
 	if !begun {
 		s.Tries--
-		s.Began, s.Ended = time.Time{}, time.Time{}
 	}
 	switch {
 	case begun && !(s.Out.Repeatable && q.o.Down == Keep && !q.closed):
