@@ -224,6 +224,31 @@ func TestARotationDoesNotLoseAWriteThatThePaceHolds(t *testing.T) {
 	}
 }
 
+// A Write that stands in a batch behind a message whose fate is unknown was not begun, and goes by the next session.
+func TestARotationDoesNotLoseAWriteOfABatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Transport: true}
+		o, log := sending(reconnect.WhenDownFail)
+		o.Rotate.Overlap, o.Pace = reconnect.OverlapBreakFirst, budget.Window{N: 2, Per: time.Minute}
+		c := s.open(o)
+		old := s.wantDial().accept()
+		queue(t, c, "a", "b")
+		synctest.Wait()
+		queue(t, c, "c")
+		done := make(chan error, 1)
+		go func() { done <- c.Write(context.Background(), text("d")) }()
+		synctest.Wait()
+		old.Hold()
+		time.Sleep(time.Minute)
+		synctest.Wait() // c and d are being written, at once
+		c.Rotate(1, reconnect.Advice{})
+		next := s.wantDial().accept()
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"d"}, texts(next))
+		log.want(t, "a: written 1", "b: written 1", "c: unknown 1")
+	})
+}
+
 // A message of a session that opens may be answered by that session, which then is written when
 // the session is ready.
 func TestAWriteToTheSessionThatOpensWaitsForIt(t *testing.T) {
