@@ -113,6 +113,14 @@ func TestALookThatFailsIsNoChangeAndIsRepeated(t *testing.T) {
 	})
 }
 
+func TestASleepIsReportedAlthoughTheLookFails(t *testing.T) {
+	inScene(t, nil, func(t *testing.T, s *scene) {
+		changes := s.w.Changes(t.Context())
+		s.set(func(s *scene) { s.ahead, s.err = time.Hour, errBroken })
+		require.Equal(t, Change{Old: at("192.0.2.1"), New: at("192.0.2.1"), Slept: time.Hour}, wantChange(t, changes))
+	})
+}
+
 func TestASlowReaderGetsOneChangeForAllThatItMissed(t *testing.T) {
 	inScene(t, nil, func(t *testing.T, s *scene) {
 		slow, fast := s.w.Changes(t.Context()), s.w.Changes(t.Context())
