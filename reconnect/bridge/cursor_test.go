@@ -68,3 +68,18 @@ func BenchmarkCursorTake(b *testing.B) {
 		c.Take("epoch", n)
 	}
 }
+
+func TestTheCursorOfAnEvent(t *testing.T) {
+	for kind, has := range map[bridge.Kind]bool{
+		bridge.EventLive: true, bridge.EventPast: true, bridge.EventSnapshot: true, bridge.EventHealed: true, bridge.EventLost: true,
+		bridge.EventStale: false, bridge.EventOther: false,
+	} {
+		e := bridge.Event[string, string]{Kind: kind, Item: item{Key: "a", Epoch: "x", Last: 7}}
+		at, ok := e.Cursor()
+		require.Equal(t, has, ok, kind)
+		require.Equal(t, has, at == bridge.Cursor{Epoch: "x", Offset: 7}, kind)
+		e.Last = 0
+		_, ok = e.Cursor()
+		require.False(t, ok, kind)
+	}
+}

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -120,5 +121,90 @@ func TestASnapshotHasWaitsOfItsOwnAfterAPastThatFails(t *testing.T) {
 		time.Sleep(time.Hour)
 		s.want("a: stale 6-", "a: snapshot 9", "a: healed 9")
 		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, time.Minute}, waits)
+	})
+}
+
+// The session goes on, and its subscriptions with it.
+func TestWhatWasDroppedIsFetchedAtOnceThoughStreamsAwaitTheirSubscription(t *testing.T) {
+	withStore(t, &store{last: 7}, &options{AwaitSubscribed: true}, func(s *scene) {
+		s.seam(reconnect.Seam{Dropped: 2})
+		s.want("a: stale 6-", "a: past 6", "a: past 7", "a: healed 7")
+	})
+}
+
+// A program may call Refetch without a session as well, after that with one.
+func TestARefetchWithoutASessionLeavesTheSubscriptionKnown(t *testing.T) {
+	withStore(t, &store{last: 7}, &options{AwaitSubscribed: true}, func(s *scene) {
+		s.b.Refetch("a", 2)
+		s.want("a: stale 6-", "a: past 6", "a: past 7", "a: healed 7")
+		s.b.Refetch("a", 0)
+		s.want("a: stale 8-", "a: healed 7")
+		s.seam(reconnect.Seam{Lost: 1}) // of session 1
+		s.want("a: stale 8-", "a: healed 7")
+	})
+}
+
+// An old number between new ones is a duplicate, as any protocol may have.
+func TestOldNumbersAreReportedOnlyInARow(t *testing.T) {
+	withStore(t, &store{}, &options{}, func(s *scene) {
+		for range 999 {
+			s.live("a", 2)
+		}
+		s.live("a", 6)
+		for range 999 {
+			s.live("a", 2)
+		}
+		s.want("a: live 6")
+		s.live("a", 2)
+		s.want("other: a thousand messages had numbers that had come before")
+	})
+}
+
+func TestAPastThatIsGoneForGoodIsReplacedByASnapshot(t *testing.T) {
+	p := &store{last: 9, errs: []error{backoff.Permanent(errFetch)}}
+	withStore(t, p, &options{Past: p.past, Snapshot: p.snapshot}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: snapshot 9", "a: healed 9")
+		s.wantAsked("a after 5", "a snapshot")
+		require.Equal(t, uint64(1), s.b.Stats().Failed)
+	})
+}
+
+func TestAPastThatIsTooOldCountsAsFailed(t *testing.T) {
+	p := &store{from: 8, last: 9}
+	withStore(t, p, &options{Past: p.past, Snapshot: p.snapshot}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: snapshot 9", "a: healed 9")
+		stats := s.b.Stats()
+		require.Equal(t, []uint64{2, 1}, []uint64{stats.Fetches, stats.Failed})
+	})
+}
+
+// A server may begin the past with its state at the oldest number that it has.
+func TestThePastGoesOnAfterASnapshotInIt(t *testing.T) {
+	past := func(_ context.Context, r bridge.Request[string]) ([]item, error) {
+		switch r.After.Offset {
+		case 5:
+			return []item{{Last: 7, Snapshot: true}}, nil
+		case 7:
+			return []item{{Last: 8}}, nil
+		}
+		return nil, nil
+	}
+	inScene(t, &options{Past: past}, func(s *scene) {
+		s.live("a", 5)
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: live 5", "a: stale 6-", "a: snapshot 7", "a: past 8", "a: healed 8")
+	})
+}
+
+func TestFourFetchesRunAtOnceByDefault(t *testing.T) {
+	p := &store{last: 7, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		for key := range 5 {
+			s.live(fmt.Sprint(key), 5)
+		}
+		s.seam(reconnect.Seam{Lost: 1})
+		require.Equal(t, 4, s.calls())
 	})
 }
