@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/call"
 )
@@ -258,6 +259,39 @@ func TestAQuestionThatWasCutGoesAgain(t *testing.T) {
 		first := s.repeat("1 a")
 		peer.FailWrite(io.ErrUnexpectedEOF)
 		second := s.repeat("2 b")
+		peer = s.accept()
+		wantWritten(t, peer, "1 a", "2 b")
+		answer(peer, "1 A", "2 B")
+		first.wantAnswer("1 A")
+		second.wantAnswer("2 B")
+	})
+}
+
+// lateWrite is a connection whose write of a question returns after the end of its session.
+type lateWrite struct {
+	conn.Conn
+	question string
+	ended    chan struct{}
+}
+
+func (s lateWrite) Write(m conn.Message) error {
+	err := s.Conn.Write(m)
+	if string(m.Data) == s.question {
+		<-s.ended
+	}
+	return err
+}
+
+// The session is lost before the write of its second question has returned. That question has its turn after the first.
+func TestAQuestionWhoseSessionEndsDuringItsWriteKeepsItsTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		ended := make(chan struct{})
+		s.wrap = func(c conn.Conn) conn.Conn { return lateWrite{c, "2 b", ended} }
+		s.open(nil)
+		peer := s.accept()
+		first, second := s.repeat("1 a"), s.repeat("2 b")
+		lose(peer)
+		close(ended)
 		peer = s.accept()
 		wantWritten(t, peer, "1 a", "2 b")
 		answer(peer, "1 A", "2 B")

@@ -34,7 +34,8 @@ type scene struct {
 	conn   *reconnect.Conn
 	dials  chan func(*conntest.Fake, error)
 	late   []string
-	picky  bool // connections refuse messages without a type
+	picky  bool                      // connections refuse messages without a type
+	wrap   func(conn.Conn) conn.Conn // changes each connection; nil: nothing does
 }
 
 // picky refuses messages without a type, as the connections of package conn do.
@@ -100,6 +101,9 @@ func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
 	opened := conntest.Poison(r.fake.Conn())
 	if s.picky {
 		opened = picky{opened}
+	}
+	if s.wrap != nil {
+		opened = s.wrap(opened)
 	}
 	return opened, nil
 }
