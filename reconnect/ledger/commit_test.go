@@ -397,3 +397,20 @@ func TestTheStoreHasTheNumberOfAMessageAtOnce(t *testing.T) {
 		require.EqualValues(t, 2, store.applied[1].LastSeq)
 	})
 }
+
+// The clock was a year ahead in the run before.
+func TestNoMessageIsLoadedFromTheFuture(t *testing.T) {
+	store := &memoryStore{}
+	withLedger(t, ledger.Options{Store: store, Age: time.Hour}, func(t *testing.T, s *ledgerScene) {
+		added := time.Now().Add(365 * 24 * time.Hour)
+		require.NoError(t, store.Apply(ledger.Change{Put: []ledger.Record{{ID: 1, Seq: 1, Added: added}}}))
+		var err error
+		s.ledger, err = ledger.New(&ledger.Options{Store: store, Age: time.Hour, Encode: encodeEntry})
+		require.NoError(t, err)
+		require.Equal(t, time.Now(), s.ledger.Unacked()[0].Added)
+		s.open()
+		s.accept()
+		time.Sleep(time.Hour)
+		require.ErrorIs(t, s.ledger.Wait(t.Context(), 1), ledger.ErrExpired)
+	})
+}

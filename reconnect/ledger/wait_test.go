@@ -100,3 +100,17 @@ func TestWaitAllSaysThatAMessageWasLeft(t *testing.T) {
 		require.ErrorIs(t, s.ledger.WaitAll(t.Context()), net.ErrClosed)
 	})
 }
+
+func TestAsManyOutcomesAreRememberedAsThereMayBeMessages(t *testing.T) {
+	withLedger(t, ledger.Options{Messages: 1500}, func(t *testing.T, s *ledgerScene) {
+		for range 1500 {
+			_, err := s.ledger.Add([]byte("bad"))
+			require.NoError(t, err)
+		}
+		s.open()
+		s.accept() // and each is refused
+		var why *ledger.OutcomeError
+		require.ErrorAs(t, s.ledger.Wait(t.Context(), 1), &why)
+		require.Equal(t, ledger.OutcomeRefused, why.Outcome)
+	})
+}
