@@ -207,3 +207,19 @@ func TestALongTryCountsWhenItEnds(t *testing.T) {
 	require.True(t, try(b, first, refused))
 	require.Equal(t, budget.BreakerOpen, b.State())
 }
+
+// A breaker that lets everything through half open has no trials of its own: whatever ends meanwhile decides.
+func TestAnOldOutcomeCountsWithANegativeHalfOpen(t *testing.T) {
+	b, c := newBreaker(t, budget.BreakerOptions{HalfOpen: -1, Trials: 2})
+	old, _ := b.Admit(first)
+	for range 20 {
+		try(b, first, refused)
+	}
+	require.Equal(t, budget.BreakerOpen, b.State())
+	c.after(5 * time.Second)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	old(success)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	require.True(t, try(b, first, success))
+	require.Equal(t, budget.BreakerClosed, b.State())
+}
