@@ -192,6 +192,23 @@ func TestProbesInARowAreOneEvent(t *testing.T) {
 	})
 }
 
+func TestAProbeThatAnotherOneReplacesIsNoEvent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		peer := s.accept()
+		peer.PongAfter(3 * time.Second)
+		for peer.Pings() == 0 {
+			time.Sleep(time.Second)
+		}
+		c.Check() // cancels the probe that waits
+		time.Sleep(10 * time.Second)
+		kinds := kindsOf(s.one().Events)
+		require.Contains(t, kinds, "probe_done")
+		require.NotContains(t, kinds, "probe_failed")
+	})
+}
+
 func TestFlappingIsThreeLossesInFiveMinutes(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		c := s.open(reconnect.Options{})
