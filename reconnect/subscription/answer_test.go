@@ -477,3 +477,102 @@ func TestTheBackoffOfAKeyGetsItsHistory(t *testing.T) {
 		}, got)
 	})
 }
+
+// The venue may have done the two in the order of its messages or not, so that a removal follows.
+func TestAStreamThatIsCompleteBeforeItsAnswerIsRemoved(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Ended, a.Completed = false, a.Ended
+			return a, ok
+		}
+		s.venue.Next(venueFault{Late: time.Second})
+		s.ready("a")
+		s.venue.End("a", "")
+		time.Sleep(2 * time.Second)
+		s.synced()
+		require.Equal(t, []string{"subscribe a", "unsubscribe a"}, s.noted())
+		require.Empty(t, s.set.Snapshot())
+	})
+}
+
+// The answer says nothing of what has happened since.
+func TestAKeyThatTheVenueHasEndedBeforeItsAnswerIsAskedAgain(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.venue.Next(venueFault{Late: time.Second})
+		s.ready("a")
+		s.venue.End("a", "token expired")
+		time.Sleep(2 * time.Second)
+		s.synced("a")
+		require.Equal(t, []string{"subscribe a", "subscribe a"}, s.noted())
+	})
+}
+
+// Nobody knows which keys of the batch the venue has had already.
+func TestABatchThatIsRefusedAsRedundantIsDivided(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.venue.Next(venueFault{Err: redundant})
+		s.ready("a", "b")
+		s.synced("a", "b")
+		require.Equal(t, []string{"subscribe a,b", "subscribe a", "subscribe b"}, s.noted())
+	})
+}
+
+func TestAnIDThatAnotherRequestHasIsARefusal(t *testing.T) {
+	for name, id := range map[string]string{"the Set has given it": "1", "a request waits for its answer": "own"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+					if r.Keys[0] == "b" || id == "own" {
+						r.ID = id
+					}
+					return encode(r)
+				}
+				if id == "own" {
+					s.venue.Next(venueFault{Late: time.Second})
+				}
+				s.ready("a")
+				s.set.Add("b")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				require.ErrorContains(t, s.set.Wait(ctx, "b"), "an id that is empty or was used")
+			})
+		})
+	}
+}
+
+func TestAKeyIsGivenUpWithItsBackoff(t *testing.T) {
+	for _, d := range []subscription.Decision{subscription.DecisionRetry, subscription.DecisionRedial} {
+		t.Run(d.String(), func(t *testing.T) {
+			inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+				s.so.Backoff = backoff.Limit(s.so.Backoff, 2, 0)
+				s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return d }
+				s.ready("bad")
+				time.Sleep(time.Minute)
+				require.Equal(t, subscription.StateDropped, s.set.State("bad"))
+				require.Equal(t, 3, s.venue.Stats().Requests)
+			})
+		})
+	}
+}
+
+// A venue may name the subscription in the answer to its removal, too.
+func TestTheAnswerToARemovalGivesNoName(t *testing.T) {
+	inBubble(t, &venueOptions{Tags: true}, func(t *testing.T, s *scene) {
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			if a.Op == subscription.OpUnsubscribe {
+				a.Tag = "a#1"
+			}
+			return a, ok
+		}
+		s.ready("a")
+		s.set.Remove("a")
+		s.synced()
+		_, ok := s.set.ByTag(1, "a#1")
+		require.False(t, ok)
+	})
+}

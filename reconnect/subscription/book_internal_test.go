@@ -2,6 +2,8 @@ package subscription
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +64,30 @@ func TestAnAnswerThatNamesAKeyTwiceSettlesItOnce(t *testing.T) {
 			require.Equal(t, test.b, s.State("B"))
 		})
 	}
+}
+
+// Until then the request is not made again and again.
+func TestARequestThatTheConnDoesNotTakeIsMadeAgainASecondLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(&Options[int]{
+			Encode:    func(*Request[int]) (conn.Message, error) { return conn.Message{}, nil },
+			NoAnswers: true,
+		})
+		require.NoError(t, err)
+		s.Add(1)
+		b := newBook(s, 1, 0)
+		s.books = append(s.books, b)
+		r := b.next(true)
+		require.NoError(t, b.wrote(r, &reconnect.WriteError{Fate: reconnect.FateDropped, Err: reconnect.ErrNotReady}))
+		r.cancel()
+		again, until, done := b.step(time.Now())
+		require.Nil(t, again)
+		require.Equal(t, time.Now().Add(time.Second), until)
+		require.False(t, done)
+		time.Sleep(time.Second)
+		again, _, _ = b.step(time.Now())
+		require.NotNil(t, again)
+		again.cancel()
+		require.Equal(t, []int{1}, again.Keys)
+	})
 }

@@ -133,11 +133,11 @@ func TestAURLThatIsAlwaysRefusedIsTriedSeldom(t *testing.T) {
 			return s.dialer.Dial(ctx)
 		}, "a")
 		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
-		for range 20 {
+		for range 199 {
 			s.lose()
 			s.synced("a")
 		}
-		require.Equal(t, 5, refused, "before the sessions 1, 2, 4, 8 and 16")
+		require.Equal(t, 9, refused, "before the sessions 1, 2, 4, 8, 16, 32, 64, 128 and 192")
 	})
 }
 

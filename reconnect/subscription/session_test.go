@@ -290,3 +290,37 @@ func TestAnswersThatAreMissingInTwoSessionsAreNotMissingTwice(t *testing.T) {
 		require.Equal(t, []string{"rejected 2 a subscribe: no answer"}, s.noted())
 	})
 }
+
+// The session ends while OnReject has another key, so that it decides nothing about this one.
+func TestTheNextSessionAsksForAKeyThatWaitedForItsVerdict(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
+			s.note("rejected %s", r.Key)
+			time.Sleep(time.Minute)
+			return subscription.DecisionDrop
+		}
+		s.venue.Next(venueFault{Err: "no", Slow: time.Second}, venueFault{Err: "no", Slow: time.Second + 1})
+		s.ready("a", "b")
+		time.Sleep(2 * time.Second)
+		s.lose()
+		s.holds("b")
+		require.Equal(t, []string{"rejected a"}, s.noted())
+	})
+}
+
+// A third of 60 s is more than the Timeout of 10 s.
+func TestNoMoreThanTimeoutOfARotationStaysUnused(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.paced(1)
+		s.so.Batch = 10
+		s.co.OpenTimeout = time.Minute
+		s.ready(symbols(900)...)
+		time.Sleep(2 * time.Minute)
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(45 * time.Second)
+		require.Equal(t, uint64(1), s.conn.Status().Session)
+		time.Sleep(6 * time.Second)
+		require.Equal(t, uint64(2), s.conn.Status().Session)
+	})
+}

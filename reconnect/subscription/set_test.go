@@ -279,3 +279,20 @@ func TestTheRequestForEssentialKeysHasNoOthers(t *testing.T) {
 		require.Equal(t, []string{"subscribe b", "subscribe a,c"}, s.noted())
 	})
 }
+
+// A key that was given up is wanted all the same, and one that was removed is held until the venue has answered.
+func TestStatsCountWhatIsGivenUpAndWhatIsLeaving(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
+		s.ready("a", "b", "bad")
+		require.Equal(t, subscription.Stats{Refusals: 1, Wanted: 3, Held: 2}, s.set.Stats())
+		s.venue.Next(venueFault{Late: time.Second})
+		s.set.Remove("a")
+		synctest.Wait()
+		require.Equal(t, subscription.Stats{Refusals: 1, Wanted: 2, Held: 2}, s.set.Stats())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, subscription.Stats{Refusals: 1, Wanted: 2, Held: 1}, s.set.Stats())
+	})
+}

@@ -2,6 +2,7 @@ package subscription_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/subscription"
 )
 
 // syncing begins a Synced, whose error the function returns when it has one in time.
@@ -51,5 +54,22 @@ func TestSyncedReturnsWhenARequestIsGivenUp(t *testing.T) {
 		require.Equal(t, uint64(2), s.conn.Status().Session)
 		require.NoError(t, s.syncing()())
 		require.Equal(t, 10*time.Second, s.now())
+	})
+}
+
+// The last rejection is no news while OnReject decides about the next.
+func TestWaitReturnsWhenOnRejectHasDecided(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+		s.so.Backoff = &backoff.Exponential{Base: 10 * time.Second, Cap: 10 * time.Second, Jitter: backoff.JitterNone}
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
+			if r.Tries > 1 {
+				time.Sleep(5 * time.Second)
+			}
+			return subscription.DecisionRetry
+		}
+		s.ready("bad")
+		time.Sleep(12 * time.Second) // it was asked for again after 10 s
+		require.Equal(t, &subscription.RejectedError{Keys: 1, Session: 1, Tries: 2, Err: errors.New("unknown key")}, s.set.Wait(t.Context(), "bad"))
+		require.Equal(t, 15*time.Second, s.now())
 	})
 }
