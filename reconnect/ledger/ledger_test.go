@@ -168,6 +168,16 @@ func TestAddWaitEndsWithItsContextAndWithTheConn(t *testing.T) {
 	})
 }
 
+// There will never be room for the message, even if the Ledger is empty.
+func TestAddWaitDoesNotWaitWithAMessageThatIsTooLarge(t *testing.T) {
+	withLedger(t, ledger.Options{Bytes: 3}, func(t *testing.T, s *ledgerScene) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.ledger.AddWait(ctx, []byte("four"))
+		require.ErrorIs(t, err, ledger.ErrTooLarge)
+	})
+}
+
 func TestAFullLedgerDropsTheOldest(t *testing.T) {
 	o := ledger.Options{Messages: 3, Bytes: 6, DropOldest: true}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
