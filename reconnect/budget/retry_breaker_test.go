@@ -71,3 +71,11 @@ func TestARetryBreakerDoesNotCountATryThatSaysNothing(t *testing.T) {
 	_, ok := b.Admit(refused)
 	require.True(t, ok, "none of one failed")
 }
+
+// Its operation was admitted, with all its retries.
+func TestARetryBreakerRefusesNoRetryThatPasses(t *testing.T) {
+	b, _ := newBreaker(t, budget.BreakerOptions{Open: -1, MinSamples: 1, PassRetries: true})
+	require.True(t, try(b, rejected, success), "no try is recent")
+	require.True(t, try(b, first, refused))
+	require.True(t, try(b, rejected, refused), "it would be open")
+}
