@@ -77,6 +77,34 @@ func TestAProbeThatFailsEndsTheSession(t *testing.T) {
 	})
 }
 
+// A ping that the end of its session ends says nothing about the peer.
+func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
+	for name, end := range map[string]func(*reconnect.Conn, *conntest.Fake){
+		"by Redial":   func(c *reconnect.Conn, _ *conntest.Fake) { c.Redial(1, nil) },
+		"by the peer": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(&conn.CloseError{Code: 1001}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = alive
+				var failed []error
+				o := withPolicy(every(time.Hour))
+				o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) { failed = append(failed, p.Err) }}
+				c := s.open(&o)
+				peer := s.wantDial().accept()
+				peer.Mute()
+				for peer.Pings() == 0 {
+					time.Sleep(time.Second)
+				}
+				end(c, peer)
+				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+				synctest.Wait()
+				require.Len(t, failed, 1)
+				require.ErrorIs(t, failed[0], context.Canceled)
+			})
+		})
+	}
+}
+
 // Promise 11: the probes of a connection end with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -179,7 +179,7 @@ func (b *book[K]) wrote(r *request[K], err error) error {
 	case r.ctx.Err() != nil:
 		b.spared++
 		b.release(r)
-	default: // such as for want of room
+	default: // the Conn has not taken it
 		b.release(r)
 		b.hold = time.Now().Add(writeAgain)
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -147,8 +148,12 @@ func (w *Liveness) ping(ctx context.Context) error {
 		w.Heard()
 		w.probes, w.deadline = 0, 0
 		w.answered(link.Now() - asked)
+		return nil
 	case ctx.Err() == nil && !w.link.Life().Leaving.Load():
 		w.link.Fail(err)
+	}
+	if !errors.Is(err, context.Canceled) && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w, because the session has ended: %w", context.Canceled, err)
 	}
 	return err
 }
