@@ -181,6 +181,28 @@ func TestTheLongestWaitsInACloseReasonAreAnHour(t *testing.T) {
 	}
 }
 
+// Nor does a Rotate of the program wait longer.
+func TestWaitAndSpreadOfARotationAreAnHourTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{Wait: time.Hour, Spread: time.Hour})
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+// A server may say both, and wants the next dial after its restart.
+func TestARotationWaitsThoughItsSessionEndsBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{Wait: 10 * time.Second, By: time.Now().Add(time.Second)})
+		require.Equal(t, 10*time.Second, s.wantDial().at)
+	})
+}
+
 // Those of a spread that is longer than an hour are spread over the hour.
 func TestClientsDoNotComeBackTogetherAfterTheLongestWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -261,6 +283,32 @@ func TestAHintThatWasRefusedIsDropped(t *testing.T) {
 		require.Equal(t, "handle", reconnect.HintFrom(d.ctx))
 		d.refuse(errors.New("no such handle"))
 		require.Nil(t, reconnect.HintFrom(s.wantDial().ctx))
+	})
+}
+
+// The peer closes the session whose next one is being dialed, and has another handle.
+func TestAHintThatIsNewerThanTheDialOutlivesIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{Hint: "first"})
+		d := s.wantDial()
+		old.Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 hint=second"})
+		synctest.Wait()
+		d.refuse(errors.New("no such handle"))
+		require.Equal(t, "second", reconnect.HintFrom(s.wantDial().ctx))
+	})
+}
+
+func TestARotateThatDoesNothingLeavesNoHint(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{Wait: time.Minute, Hint: "first"})
+		c.Rotate(1, reconnect.Advice{Hint: "second"})
+		require.Equal(t, "first", reconnect.HintFrom(s.wantDial().ctx))
 	})
 }
 
