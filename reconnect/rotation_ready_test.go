@@ -90,6 +90,33 @@ func TestARotationThatHasWaitedLongEnoughBeginsAtOnce(t *testing.T) {
 	}
 }
 
+// The seam of the old session comes when it is closed, and the reader waits for that.
+func TestTheOldSessionIsClosedNoLongerThanCloseTimeout(t *testing.T) {
+	for limit, takes := range map[time.Duration]time.Duration{-1: 0, 300 * time.Millisecond: 300 * time.Millisecond, time.Minute: time.Second} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := rotating(reconnect.OverlapHold)
+			o.CloseTimeout = limit
+			c, old, _ := overlapping(s, &o)
+			old.Mute()
+			_, err := c.Read(t.Context(), nil)
+			require.ErrorAs(t, err, new(*reconnect.Seam))
+			require.Equal(t, 5*time.Second+takes, s.now()) // after Drain
+		})
+	}
+}
+
+func TestTheDialOfARotationIsNotSpread(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Run.StartSpread = time.Hour
+		c := s.open(&o)
+		s.wantDial().accept()
+		began := s.now()
+		c.Rotate(1, reconnect.Advice{})
+		require.Equal(t, began, s.wantDial().at)
+	})
+}
+
 // A session that is lost while its rotation waits is redialed, and the next one is not rotated.
 func TestARotationThatWaitsEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
