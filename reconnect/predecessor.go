@@ -130,7 +130,7 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 	heir := r.machine.OldEnded(v.Class == backoff.ClassStop)
 	if heir == handover.HeirNextLeads {
 		r.next.origin.before.Store(r.replacement.lost)
-		r.c.state.inherit(&r.next.seat, r.replacement.lost.err)
+		r.c.state.inherit(&r.next.seat, r.replacement.lost.err, v.Class)
 	}
 	begun := r.machine.Begun()
 	r.mu.Unlock()

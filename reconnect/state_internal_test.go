@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
@@ -46,7 +47,7 @@ func TestASupervisorThatInheritsMeanwhileBringsItsLink(t *testing.T) {
 		for !begun.Load() {
 			runtime.Gosched()
 		}
-		s.inherit(next, errLost)
+		s.inherit(next, errLost, backoff.ClassRetry)
 		opening.Wait()
 		s.ready(next, l)
 		require.Same(t, l, s.link.Load())

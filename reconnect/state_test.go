@@ -54,6 +54,37 @@ func TestEachTryIsConnectingAgain(t *testing.T) {
 	})
 }
 
+// The session that is replaced took three dials.
+func TestARotationCountsItsDialsFromOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().refuse(errLost)
+		s.wantDial().accept()
+		require.Equal(t, 2, c.Status().Try)
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		require.Zero(t, c.Status().Try)
+	})
+}
+
+// The dial of the rotation goes on, and its supervisor has not judged the loss.
+func TestALossDuringARotationHasItsVerdictInTheStatus(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial()
+		old.Fail(backoff.Slow(errLost))
+		synctest.Wait()
+		require.ErrorIs(t, c.Status().Err, errLost)
+		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
+		require.ErrorIs(t, c.AwaitReady(t.Context()), errLost)
+	})
+}
+
 func TestADialThatHangsHoldsUpNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
