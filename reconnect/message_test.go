@@ -79,6 +79,7 @@ func TestAnOpeningThatDeliveredLeavesASeam(t *testing.T) {
 		wantMessage(t, c, 1, "early")
 		wantSeam(t, c)
 		wantNothing(t, c)
+		require.Equal(t, uint64(1), c.Stats().Lost)
 	})
 }
 
