@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,6 +241,25 @@ func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
 		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger), fake.(conn.Transport)}, nil }
 		synctest.Wait()
 		c.Check()
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
+	})
+}
+
+// A machine that was suspended may be elsewhere now, and a probe would wait for an answer.
+func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var slept atomic.Int64
+		o := withPolicy(every(time.Hour))
+		reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
+		c := s.open(&o)
+		d := s.wantDial()
+		fake := conntest.NewFake(&alive).Conn()
+		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger), fake.(conn.Transport)}, nil }
+		synctest.Wait()
+		slept.Store(int64(8 * time.Hour))
+		time.Sleep(10 * time.Second) // the next look
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
