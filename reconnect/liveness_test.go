@@ -340,6 +340,19 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 	}
 }
 
+func TestAHangUpIsNoticedWhenNobodyHasReadForTheLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 99)
+		peer.HangUp()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 40*time.Second, s.now()) // the first look is after 10 s
+	})
+}
+
 // suspended returns a Conn whose machine was suspended when a message came after 5 s: the wall
 // clock goes on, and the timers do not.
 func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
