@@ -105,6 +105,44 @@ func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
 	}
 }
 
+// The probes at 10 s and 20 s are due because of the silence. The limit is 30 s.
+func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Transport: true}
+		var at []time.Duration
+		o := withPolicy(every(time.Hour))
+		o.Liveness.ProbeEvery = 7 * time.Second
+		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {
+			at = append(at, s.now())
+			return nil
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, []time.Duration{7 * time.Second, 10 * time.Second, 17 * time.Second, 20 * time.Second, 27 * time.Second}, at)
+	})
+}
+
+// Not a byte of such a message was written, and Probe may write another one.
+func TestABadMessageOfAProbeDoesNotCostTheConnection(t *testing.T) {
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		var bad error
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			bad = write(text("two\nlines"))
+			return write(text("PING"))
+		}
+		c := server.open(t, &o)
+		peer := server.next(t)
+		line, err := peer.in.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "PING\n", line)
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, bad, conn.ErrBadMessage)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
 // Promise 11: the probes of a connection end with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
