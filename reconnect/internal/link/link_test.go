@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
@@ -23,6 +24,18 @@ func TestTheReadersErrorIsTheCauseForGood(t *testing.T) {
 	require.Equal(t, backoff.ReasonCloseOverload, l.Reason(overload))
 	require.Equal(t, error(overload), l.Cause(overload))
 	require.False(t, l.Unread())
+}
+
+// So Parted ends the link, too, because the goroutine of Fail waits for the end.
+func TestPartedWaitsForFailAlthoughTheReaderKnowsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Link
+		l.Begin(conntest.NewFake(nil).Conn(), &Life{}, budget.Window{})
+		l.Fail(errors.New("broken pipe"))
+		l.EndedBy(&conn.CloseError{Code: 1013})
+		l.Parted()
+		require.True(t, l.Ended())
+	})
 }
 
 // A length in milliseconds is the same in each process: histories replay because of that.
