@@ -444,6 +444,21 @@ func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
 	}
 }
 
+// The peer does not answer the close, so that the rotation is due while Shutdown waits.
+func TestARotationThatIsDueDuringShutdownLeavesNoReservation(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 2)
+		o := loggingIn(l)
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		c.Rotate(1, reconnect.Advice{Wait: time.Second})
+		require.Error(t, c.Shutdown(t.Context()))
+		_, short, _ := l.Reserve(nil)
+		require.Nil(t, short)
+	})
+}
+
 // Another Conn waits for the login when the rotation has closed the session, and waits at a gate.
 func TestARotationThatBreaksFirstKeepsItsLoginAtAGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
