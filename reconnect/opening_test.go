@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -151,6 +152,25 @@ func TestDeliverCopiesWhatItIsGiven(t *testing.T) {
 	})
 }
 
+// The session before is still read, so that the message waits for its end.
+func TestDeliverCopiesWhatIsHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			m := text("a")
+			err := op.Deliver(m)
+			m.Data[0] = 'b'
+			return err
+		}
+		c, old, _ := overlapping(s, &o)
+		wantMessage(t, c, 1, "a")
+		old.Fail(errLost)
+		synctest.Wait()
+		wantSeam(t, c)
+		wantMessage(t, c, 2, "a")
+	})
+}
+
 // Promise 4: an OnSession that fails is a failed attempt, and its connection is closed.
 func TestAFailedOnSessionIsAFailedAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -165,6 +185,26 @@ func TestAFailedOnSessionIsAFailedAttempt(t *testing.T) {
 			require.ErrorIs(t, c.Status().Err, errLost)
 		}
 		require.Equal(t, uint64(4), c.Stats().Failures)
+	})
+}
+
+// picky is a connection that can carry no message of ours.
+type picky struct{ conn.Conn }
+
+func (picky) Write(conn.Message) error { return conn.ErrBadMessage }
+
+// The host has answered, and nothing is wrong with the connection.
+func TestABadMessageOfOnSessionIsNoLostConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		v := &verdictGate{}
+		o := withPolicy(every(time.Hour))
+		o.Run.Gate, o.Run.Host = v, "h"
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.Write(text("login")) }
+		c := s.open(&o)
+		s.wantDial().answer <- func() (conn.Conn, error) { return picky{conntest.NewFake(nil)}, nil }
+		synctest.Wait()
+		require.ErrorIs(t, c.Status().Err, conn.ErrBadMessage)
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOK}}, v.list)
 	})
 }
 
