@@ -93,6 +93,25 @@ func TestPaceHoldsForAllThatIsSent(t *testing.T) {
 	})
 }
 
+func TestPaceHoldsInOnSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		o.Pace = budget.Window{N: 2, Per: time.Second}
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			for range 5 {
+				if err := op.Write(text("login")); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.Equal(t, 2*time.Second, s.now())
+	})
+}
+
 // Messages keep their order, and go as early as they may.
 func TestPacedMessagesGoInOrderAsSoonAsTheyMay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
