@@ -361,3 +361,19 @@ func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
 			`cause="the budget allows no login before 2000-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
 	})
 }
+
+// What is in the way then is the budget.
+func TestLogDoesNotWarnOfTheSameRefusalWhileItWaitsForALogin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var b bytes.Buffer
+		o := loggingIn(hourly(t, 2))
+		o.Run.Trace = reconnect.Log(logger(&b))
+		s.open(&o)
+		for range 2 {
+			s.wantDial().accept().Fail(&conn.CloseError{Code: 4401})
+			synctest.Wait()
+		}
+		all := lines(&b)
+		require.Contains(t, all[len(all)-1], `level=INFO msg="waiting for a login"`)
+	})
+}
