@@ -124,6 +124,33 @@ func TestALaterProbeGivesNoMoreTime(t *testing.T) {
 	}
 }
 
+// The clock is read 2 s late, as in a process that was stopped just then. The timer was set to 4.75 s. The time since the
+// middle of its last 1.25 s does not count.
+func TestTheDeadlineOfACheckIsLaterIfTheProcessWasStopped(t *testing.T) {
+	ask := func(context.Context, func(conn.Message) error) error { return nil }
+	shared := &Shared{Liveness: &LivenessOptions{Limit: 30 * time.Second, Probe: ask}}
+	prepareSilent(t, shared, func(t *testing.T, w *Liveness, l *link.Link, _ *atomic.Int64) {
+		var stop atomic.Bool
+		now := shared.Liveness.Now
+		shared.Liveness.Now = func() time.Time {
+			if stop.Swap(false) {
+				time.Sleep(2 * time.Second)
+			}
+			return now()
+		}
+		w.Start(l)
+		time.Sleep(time.Second)
+		w.Check() // the deadline is at 6 s
+		time.Sleep(3 * time.Second)
+		stop.Store(true)
+		time.Sleep(4625*time.Millisecond - time.Nanosecond)
+		require.False(t, l.Ended())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.ErrorIs(t, l.Cause(nil), ErrSilent)
+	})
+}
+
 // second returns a Probe of which the first call does nothing, and the others are calls of probe.
 func second(probe func(context.Context, func(conn.Message) error) error) func(context.Context, func(conn.Message) error) error {
 	calls := 0
