@@ -53,6 +53,20 @@ func TestAnAnswerGoesByTheSessionOfTheQuestion(t *testing.T) {
 	})
 }
 
+// The peer does not answer the close, which then takes a second.
+func TestNoMessageGoesByASessionThatIsBeingClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c, old, _ := overlapping(s, &o)
+		old.Mute()
+		time.Sleep(5*time.Second + time.Millisecond) // Drain
+		err := c.WriteTo(t.Context(), 1, text("a"))
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+		require.Empty(t, old.Written())
+	})
+}
+
 // What is being written ends by the old session. What waits behind it goes by the next one,
 // in order; what is for the old one still goes by that.
 func TestTheQueueMovesToTheNextSession(t *testing.T) {
