@@ -185,6 +185,7 @@ func TestARetryAfterBesideAHandshakeThatHangsIsAnnouncedAsFarAsItIsLeft(t *testi
 		require.Equal(t, s.start.Add(next), c.Status().Next)
 		require.Len(t, waits, 1)
 		require.Equal(t, next-s.now(), waits[0].Verdict.RetryAfter+waits[0].Drawn)
+		require.GreaterOrEqual(t, waits[0].Drawn, time.Duration(0))
 		require.Equal(t, next, s.wantDial().at)
 	})
 }
