@@ -64,6 +64,7 @@ func serveExchange(port string, args []string) error {
 	x := &exchange{truth: open(args[0]), pings: open(args[0] + ".pings"), books: map[string]*orders{}, members: map[*member]bool{}}
 	for _, symbol := range []string{"BTC", "ETH"} {
 		x.books[symbol] = &orders{uint64(time.Now().UnixMicro()), map[int]int{100: 1}, map[int]int{101: 1}}
+		x.write(symbol) // a client may ask for a snapshot before the first change
 	}
 	go x.trade() // ends with the process
 	http.HandleFunc("/halt", func(http.ResponseWriter, *http.Request) { x.halted.Store(true) })
@@ -98,13 +99,19 @@ func (x *exchange) change(symbol string) {
 	joined := change{Book: symbol, First: x.books[symbol].seq + 1}
 	for range 1 + rand.IntN(3) {
 		u := x.books[symbol].update()
-		fmt.Fprintln(x.truth, symbol, x.books[symbol].seq, x.books[symbol].bids, x.books[symbol].asks)
+		x.write(symbol)
 		u.Type, u.Book, u.Seq = "update", symbol, x.books[symbol].seq
 		joined.Bids, joined.Asks = append(joined.Bids, u.Bids...), append(joined.Asks, u.Asks...)
 		x.send(symbol, false, u)
 	}
 	joined.Last = x.books[symbol].seq
 	x.send(symbol, true, joined)
+}
+
+// write writes the state of a book into the file of all states. The caller holds mu, or nobody else has x.
+func (x *exchange) write(symbol string) {
+	b := x.books[symbol]
+	fmt.Fprintln(x.truth, symbol, b.seq, b.bids, b.asks)
 }
 
 // update changes one level.
