@@ -496,3 +496,19 @@ func TestTheEndpointIsWhatTheDialerSays(t *testing.T) {
 		require.Equal(t, "host:1", c.Endpoint())
 	})
 }
+
+// The name for the gate may be that of the service, of which the host is one server.
+func TestTheHostOfTheOptionsCountsBeforeThatOfTheDialer(t *testing.T) {
+	for host, want := range map[string]string{"": "acquire host:1", "service": "acquire service"} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			g := &gate{}
+			o := withPolicy(every(time.Hour))
+			o.Run.Gate, o.Run.Host = g, host
+			c, err := reconnect.New(placed{s}, &o)
+			require.NoError(t, err)
+			defer closeAndWait(c)
+			s.wantDial()
+			require.Equal(t, want, g.all()[0])
+		})
+	}
+}

@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -31,6 +32,22 @@ func TestADialHasALimit(t *testing.T) {
 		<-d.ctx.Done()
 		require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
 		require.ErrorIs(t, d.ctx.Err(), context.DeadlineExceeded)
+	})
+}
+
+// Most dialers say only that they were canceled.
+func TestADialThatItsLimitHasEndedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := withPolicy(every(time.Hour))
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("dial tcp: %w", context.Canceled)
+		}), &o)
+		require.NoError(t, err)
+		defer closeAndWait(c)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
+		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 	})
 }
 

@@ -154,6 +154,17 @@ func TestTheLossOfAReadySessionDoesNotReachTheGate(t *testing.T) {
 	})
 }
 
+func TestADialThatTheGateRefusesIsNoFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		o.Run.Gate, o.Run.Host = refusingGate(func() error { return errLost }), "h"
+		c := s.open(&o)
+		synctest.Wait()
+		require.ErrorIs(t, c.Status().Err, errLost)
+		require.Zero(t, c.Stats())
+	})
+}
+
 // A dial that was cancelled says nothing about the host.
 func TestTheGateGetsClassStopForADialThatWasCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
