@@ -40,7 +40,7 @@ type Status struct {
 	State    State         // what it is doing
 	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
 	Rotating bool          // one session replaces another now: see [Rotation]
-	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err, and until there is a verdict
+	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err, or no verdict on it yet
 	Since    time.Time     // when it entered the state
 	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
 	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
@@ -167,8 +167,8 @@ func (s *state) succeed(x *seat, l *served, attach func()) {
 	x.shadow = nil
 }
 
-// inherit makes x lead, whose session is not ready yet: the session before was lost because of err, on which
-// verdict is the verdict.
+// inherit makes x lead, whose session is not ready yet: the session before was lost because of err, and
+// verdict is the class of the verdict on err.
 func (s *state) inherit(x *seat, err error, verdict backoff.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

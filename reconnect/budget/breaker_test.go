@@ -153,15 +153,21 @@ func TestALateTrialOfAnEarlierHalfOpenTimeFreesNoPlace(t *testing.T) {
 	}
 }
 
-func TestAnOldOutcomeDecidesNothingHalfOpen(t *testing.T) {
-	b, c := newBreaker(t, budget.BreakerOptions{HalfOpen: 1})
-	old, _ := b.Admit(first)
+// halfOpen returns a breaker that is half open, and the function that ends a try from before it opened.
+func halfOpen(t *testing.T, o budget.BreakerOptions) (b *budget.Breaker, old func(backoff.Verdict)) {
+	b, c := newBreaker(t, o)
+	old, _ = b.Admit(first)
 	for range 20 {
 		try(b, first, refused)
 	}
 	require.Equal(t, budget.BreakerOpen, b.State())
 	c.after(5 * time.Second)
 	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	return b, old
+}
+
+func TestAnOldOutcomeDecidesNothingHalfOpen(t *testing.T) {
+	b, old := halfOpen(t, budget.BreakerOptions{HalfOpen: 1})
 	old(refused)
 	require.Equal(t, budget.BreakerHalfOpen, b.State())
 	require.True(t, try(b, first, success))
@@ -210,14 +216,7 @@ func TestALongTryCountsWhenItEnds(t *testing.T) {
 
 // A breaker that lets everything through half open has no trials of its own: whatever ends meanwhile decides.
 func TestAnOldOutcomeCountsWithANegativeHalfOpen(t *testing.T) {
-	b, c := newBreaker(t, budget.BreakerOptions{HalfOpen: -1, Trials: 2})
-	old, _ := b.Admit(first)
-	for range 20 {
-		try(b, first, refused)
-	}
-	require.Equal(t, budget.BreakerOpen, b.State())
-	c.after(5 * time.Second)
-	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	b, old := halfOpen(t, budget.BreakerOptions{HalfOpen: -1, Trials: 2})
 	old(success)
 	require.Equal(t, budget.BreakerHalfOpen, b.State())
 	require.True(t, try(b, first, success))

@@ -1,6 +1,6 @@
 package heartbeat_test
 
-// These tests hold how a connection ends, and what it can do besides.
+// These tests are about how a connection ends, and about its other methods.
 
 import (
 	"context"

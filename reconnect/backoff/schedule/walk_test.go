@@ -63,7 +63,7 @@ func walkAll(c config, r rules) *walk.Walk[world] {
 
 // With REDIAL_LONG=1 the limits are longer, and all that makes a config large comes together.
 func TestEveryReachableStateOfTheDialsKeepsItsPromises(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	all := configs
 	if os.Getenv("REDIAL_LONG") != "" {
 		all = slices.Clone(configs)
@@ -95,7 +95,7 @@ func TestEveryReachableStateOfTheDialsKeepsItsPromises(t *testing.T) {
 
 // Each mistake is planted in the Dials alone, and the walk finds it.
 func TestTheWalkOfTheDialsFindsEachMistake(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	require.GreaterOrEqual(t, len(mistakes), 20)
 	for _, name := range slices.Sorted(maps.Keys(mistakes)) {
 		t.Run(name, func(t *testing.T) {

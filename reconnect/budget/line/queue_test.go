@@ -394,8 +394,8 @@ func TestTheWaitsAreVisible(t *testing.T) {
 	require.Equal(t, line.Status{Waiting: 1, Dialing: 1, Limit: 1, Longest: 2 * time.Second, Waited: time.Second, Granted: 2}, s)
 }
 
-// A straggler is told to wait, for longer than the first wait for a probe.
-func TestAProbeWaitsForWhatTheServerToldAStraggler(t *testing.T) {
+// A dial that was admitted before the host went down ends with a Retry-After, which is longer than the first wait for a probe.
+func TestAProbeWaitsForTheRetryAfterOfAnEarlierDial(t *testing.T) {
 	q := newQueue(line.Options{Rate: -1, Concurrent: 2})
 	q.join(3)
 	two, _ := q.admit()

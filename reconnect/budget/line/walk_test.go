@@ -51,7 +51,7 @@ func walkAll(c config, r rules) *walk.Walk[world] {
 
 // With REDIAL_LONG=1 the server tells us to wait longer, and tokens come more slowly.
 func TestEveryReachableStateOfTheLineKeepsItsPromises(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	all := configs
 	if os.Getenv("REDIAL_LONG") != "" {
 		all = slices.Clone(configs)
@@ -80,7 +80,7 @@ func TestEveryReachableStateOfTheLineKeepsItsPromises(t *testing.T) {
 
 // Each mistake is planted in the Queue alone, and the walk finds it.
 func TestTheWalkOfTheLineFindsEachMistake(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	require.GreaterOrEqual(t, len(mistakes), 20)
 	for _, name := range slices.Sorted(maps.Keys(mistakes)) {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the table of all steps")
 const table = "../history/testdata/handover.txt"
 
 func TestTheTableHasTheStepsOfTheWalk(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	steps := make(map[string]bool)
 	Tap = func(s Step) { steps[s.String()] = true }
 	defer func() { Tap = nil }()

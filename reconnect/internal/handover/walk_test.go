@@ -25,7 +25,7 @@ func walkAll(overlap Overlap, rules rules) *walk.Walk[world] {
 }
 
 func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	for name, overlap := range overlaps {
 		w := walkAll(overlap, trueRules)
 		assert.Empty(t, w.Wrong, name)
@@ -48,7 +48,7 @@ var overlaps = map[string]Overlap{"hold": Hold, "mix": Mix, "break first": Break
 
 // Each mistake is planted in the machine alone, and the walk finds it.
 func TestTheWalkFindsEachMistake(t *testing.T) {
-	walk.OneGoroutine(t)
+	walk.SkipWithRace(t)
 	require.GreaterOrEqual(t, len(mistakes), 10)
 	for _, name := range slices.Sorted(maps.Keys(mistakes)) {
 		t.Run(name, func(t *testing.T) {

@@ -135,8 +135,8 @@ func (w *Walk[S]) say(wrong string, state int32) string {
 	return fmt.Sprintf("%s\n%s\n%+v", wrong, strings.Join(events, ", "), w.States[state])
 }
 
-// OneGoroutine skips a test of a walk if the race detector is on. One goroutine makes the walk, so there is no race to find.
-func OneGoroutine(t testing.TB) {
+// SkipWithRace skips a test of a walk if the race detector is on. One goroutine makes the walk, so there is no race to find.
+func SkipWithRace(t testing.TB) {
 	if raced {
 		t.Skip("one goroutine makes the walk: the race detector has nothing to find")
 	}

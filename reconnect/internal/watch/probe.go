@@ -136,7 +136,7 @@ func (w *Liveness) askFor(ctx context.Context) (err error) {
 }
 
 // ping waits for the answer to a ping. The answer is a sign of life, whatever the clock says of the
-// last byte.
+// last byte. If the session ends before the answer and before the limit, the error is a context.Canceled.
 func (w *Liveness) ping(ctx context.Context) error {
 	if err := w.link.AwaitPing(ctx); err != nil {
 		return err

@@ -94,7 +94,8 @@ func nested(path string) bool {
 	return err == nil
 }
 
-// widened returns a source with its calls of a package, in the lines that it had, and how many there are.
+// widened returns a source with calls of Here, from the package that it imports for that, and how many calls there are.
+// Each statement stays in its line.
 func widened(path, imports string) (text []byte, places int, err error) {
 	text, err = os.ReadFile(path)
 	if err != nil {
