@@ -203,7 +203,7 @@ func TestAMessageIsForgottenWhenItsReceiptWasGiven(t *testing.T) {
 }
 
 // Section Goroutines of doc.go, and promise 11: none is left.
-func TestAReadyConnectionOwnsSkipWithRace(t *testing.T) {
+func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 	const conns = 50
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
