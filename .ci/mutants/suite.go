@@ -34,8 +34,7 @@ func (m *made) suites(ctx context.Context) ([]*suite, error) {
 		return nil, err
 	}
 	if uses {
-		all = append(all, &suite{what: "histories", pkg: "./reconnect/internal/history",
-			args: []string{"-test.run=^TestHistories$", fmt.Sprint("-histories=", *histories), "-seed=1", "-first"}})
+		all = append(all, &suite{what: "histories", pkg: "./reconnect/internal/history", args: historyArgs(m.pkg)})
 	}
 	if partOfConn("./" + m.pkg) {
 		all = append(all, &suite{what: "reconnect", pkg: "./reconnect", args: []string{"-test.failfast"}})

@@ -58,8 +58,7 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 		r.histories.text = "not part of a history"
 		return r, nil
 	}
-	what, err := gotest(ctx, dir, p, module, "./reconnect/internal/history", historyLimit, "-test.run=^TestHistories$",
-		fmt.Sprint("-histories=", *histories), "-seed=1", "-first")
+	what, err := gotest(ctx, dir, p, module, "./reconnect/internal/history", historyLimit, historyArgs(pkg)...)
 	r.histories = found(what)
 	return r, err
 }
@@ -87,6 +86,15 @@ func inHistories(ctx context.Context, module, pkg string) (bool, error) {
 		return false, fmt.Errorf("go list: %w", err)
 	}
 	return slices.Contains(strings.Fields(string(out)), "github.com/redial-go/redial/"+strings.TrimPrefix(pkg, "./")), nil
+}
+
+// historyArgs returns the arguments for random histories. If the package is one that a history has above its Conn, each history has it.
+func historyArgs(pkg string) []string {
+	args := []string{"-test.run=^TestHistories$", fmt.Sprint("-histories=", *histories), "-seed=1", "-first"}
+	if name := filepath.Base(pkg); slices.Contains([]string{"subscription", "call", "ledger", "bridge", "drain"}, name) {
+		args = append(args, "-above="+name)
+	}
+	return args
 }
 
 // gotest runs the tests of a package with the overlay of p, and returns what has failed, and after what time; nothing: all

@@ -24,6 +24,9 @@ const (
 	aboveDrain  = aboves + 1
 )
 
+// aboveNames are their names for the flag -above.
+var aboveNames = []string{"nothing", "subscription", "call", "ledger", "bridge", "drain"}
+
 // above is what a history has above its Conn: its user, and its part of the server. Its messages begin
 // with @ and end with a semicolon. The methods that record something take w.mu themselves, except hear and seam.
 type above interface {
@@ -86,6 +89,10 @@ func (p *Plan) drawAbove() {
 	r := p.stream(actorAbove)
 	if p.Settings.Above = max(aboveNothing, r.IntN(2*aboves-1)-aboves+1); p.Settings.Above == aboveNothing {
 		p.Settings.Above = []int{aboveNothing, aboveNothing, aboveBridge, aboveDrain}[p.stream(actorAboveMore).IntN(4)]
+	}
+	if p.above != "" {
+		p.Settings.Above = slices.Index(aboveNames, p.above)
+		p.Settings = p.Settings.readable()
 	}
 	if p.Settings = p.Settings.possible(); p.Settings.Above == aboveNothing {
 		return

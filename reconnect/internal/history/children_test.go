@@ -120,7 +120,7 @@ func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int) (part *
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
+	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-above="+*allAbove, "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
 	c.Env = append(os.Environ(), step+"="+strconv.Itoa(by), "GOMAXPROCS=1")
 	if os.Getenv("GOGC") == "" {
 		c.Env = append(c.Env, "GOGC=400") // a history leaves much garbage, and keeps little
@@ -149,8 +149,8 @@ func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int) (part *
 	watchdog.Stop()
 	read.Close()
 	if err := c.Wait(); err != nil && ctx.Err() == nil { // the end of ctx kills a child
-		text := output.String()
-		t.Errorf("seed %s: the process has ended: %v\n%.20000s\ngo test ./reconnect/internal/history -run TestHistories -args -show -seed %s", last, err, text, last)
+		failed, _ := strconv.ParseUint(last, 10, 64)
+		t.Errorf("seed %s: the process has ended: %v\n%.20000s\n%s", last, err, output.String(), drawn(t, failed).Command())
 		part.Failed++
 		part.Histories = done
 	}

@@ -23,6 +23,7 @@ var (
 	histories   = flag.Int("histories", 300, "how many histories TestHistories runs")
 	firstSeed   = flag.Uint64("seed", 1, "the seed of the first; each next one is greater by 1")
 	duration    = flag.Duration("for", 0, "the longest time that they may take together; 0: no limit")
+	allAbove    = flag.String("above", "", "what each history has above its Conn: nothing, subscription, call, ledger, bridge or drain; empty: it is drawn")
 	only        = flag.String("only", "", "the numbers of the events that happen; empty: all")
 	without     = flag.String("without", "", "the settings that have their defaults")
 	stopAtFirst = flag.Bool("first", false, "stop at the first history that fails, and do not shrink it")
@@ -56,7 +57,7 @@ func TestHistories(t *testing.T) {
 	for _, k := range slices.Sorted(maps.Keys(sum.Events)) {
 		t.Logf("%10d  %s", sum.Events[k], k)
 	}
-	if sum.Histories >= 3000 {
+	if sum.Histories >= 3000 && *allAbove == "" {
 		for _, i := range Invariants {
 			require.NotZero(t, sum.Stakes[i], "%q was never at stake", i)
 		}
@@ -67,7 +68,8 @@ const year = 365.25 * 24 * 3600 // in seconds
 
 // drawn returns the plan of a seed, or as much of it as the flags leave.
 func drawn(t *testing.T, seed uint64) *Plan {
-	p := Draw(seed)
+	require.True(t, *allAbove == "" || slices.Contains(aboveNames, *allAbove), "-above %q: it is one of %v", *allAbove, aboveNames)
+	p := drawWith(seed, *allAbove)
 	if yield.Used() { // the checks of what is above a Conn expect that no other goroutine comes between
 		var err error
 		p, err = p.Without([]string{"Above"})

@@ -16,6 +16,7 @@ type Plan struct {
 	Settings Settings
 	Events   []Event
 
+	above   string   // one of aboveNames, which was not drawn; empty: it was drawn
 	without []string // settings that were given their defaults
 }
 
@@ -97,8 +98,11 @@ func (p *Plan) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(p.S
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
 // Draw returns the plan of a seed.
-func Draw(seed uint64) *Plan {
-	p := &Plan{Seed: seed}
+func Draw(seed uint64) *Plan { return drawWith(seed, "") }
+
+// drawWith returns the plan of a seed with one of aboveNames above its Conn; empty: what is drawn.
+func drawWith(seed uint64, above string) *Plan {
+	p := &Plan{Seed: seed, above: above}
 	r := p.stream(0)
 	p.Length = 5*time.Second + upTo(r, 40*time.Second)
 	p.Settings = settings(r)
@@ -279,6 +283,17 @@ func (s Settings) possible() Settings {
 	}
 	if s.Tick == 0 {
 		s.Tick = time.Second
+	}
+	return s
+}
+
+// readable gives a Bridge what it needs: it reads, and an inbox that discards hides what was lost.
+func (s Settings) readable() Settings {
+	if s.Above == aboveBridge && s.Reader == readPush {
+		s.Reader = readRead
+	}
+	if s.Above == aboveBridge && s.InboxOverflow == 3 { // InboxDiscard
+		s.InboxOverflow = 0
 	}
 	return s
 }

@@ -41,7 +41,10 @@ func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
 func (p *Plan) Command() string {
 	var b strings.Builder
 	b.WriteString("go test ./reconnect/internal/history -run TestHistories -args -show -histories 1 -seed " + strconv.FormatUint(p.Seed, 10))
-	if all := Draw(p.Seed); len(all.Events) != len(p.Events) {
+	if p.above != "" {
+		b.WriteString(" -above " + p.above)
+	}
+	if all := drawWith(p.Seed, p.above); len(all.Events) != len(p.Events) {
 		var indexes []string
 		for _, e := range p.Events {
 			indexes = append(indexes, strconv.Itoa(e.Index))
