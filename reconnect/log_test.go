@@ -139,6 +139,7 @@ func TestLogWarnsOfTheSameRefusalAgain(t *testing.T) {
 		ends []end
 	}{
 		{"IW", []end{4401, 4401}},
+		{"IW", []end{3000, 3000}}, // the codes of libraries begin there
 		{"IIIW", []end{4401, 4403, 4401, 4401}},
 		{"III", []end{1000, 1000, 1011}},
 		{"IWW", []end{errLost, errLost, errLost}},

@@ -379,14 +379,33 @@ func TestRotationsAreForgotten(t *testing.T) {
 	}
 }
 
-// The dial of a rotation that becomes the redial may be answered long after the rotation is over.
+// The dial of a rotation that becomes the redial may be answered long after the rotation is over. And the hook for the end of the old
+// session may take longer than that dial.
 func TestASessionAfterALossDuringARotationKnowsTheLoss(t *testing.T) {
+	for _, slow := range []time.Duration{0, 5 * time.Second} {
+		afterALoss(t, slow)
+	}
+}
+
+// afterALoss requires that a session that follows a loss during a rotation knows the loss. SessionDone of the old session takes as long as slow says.
+func afterALoss(t *testing.T, slow time.Duration) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := rotating(reconnect.OverlapHold)
 		var opened []reconnect.Opening
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			opened = append(opened, reconnect.Opening{Cause: op.Cause, Downtime: op.Downtime, Planned: op.Planned})
 			return nil
+		}
+		var began []error // why the last session had ended, for each
+		var replaced error
+		o.Run.Trace = &reconnect.Trace{
+			SessionStart: func(s *reconnect.Session) { began = append(began, s.Cause) },
+			SessionDone: func(d reconnect.SessionDone) {
+				if d.Session == 1 {
+					time.Sleep(slow)
+				}
+			},
+			RotateDone: func(d reconnect.RotateDone) { replaced = d.Err },
 		}
 		c := s.open(&o)
 		first := s.wantDial().accept()
@@ -402,6 +421,10 @@ func TestASessionAfterALossDuringARotationKnowsTheLoss(t *testing.T) {
 		require.ErrorIs(t, opened[1].Cause, errLost)
 		require.Equal(t, 3*time.Second, opened[1].Downtime)
 		require.False(t, opened[1].Planned)
+		require.ErrorIs(t, began[1], errLost)
+		time.Sleep(slow)
+		synctest.Wait()
+		require.ErrorIs(t, replaced, errLost)
 		// The session after that has another loss before it.
 		next.Fail(errSecond)
 		s.wantDial().accept()

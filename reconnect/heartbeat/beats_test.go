@@ -5,6 +5,7 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -50,6 +51,26 @@ func TestAnAnswerThatIsNoMessageEndsTheConnectionAtOnce(t *testing.T) {
 		_, err := c.Read(nil)
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.Zero(t, time.Since(start))
+	})
+}
+
+// failing is a connection whose writes fail, each with an error of its own.
+type failing struct {
+	conn.Conn
+	n *int
+}
+
+func (f failing) Write(conn.Message) error { *f.n++; return fmt.Errorf("write %d fails", *f.n) }
+
+// The heartbeats that come behind it get no answer.
+func TestTheFirstAnswerThatFailsIsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, writes := conntest.NewFake(nil), 0
+		c := dialed(t, failing{fake, &writes}, 0)
+		fake.Deliver(conn.TextMessage("ping"), conn.TextMessage("ping"))
+		_, err := c.Read(nil)
+		require.EqualError(t, err, "write 1 fails")
+		require.Equal(t, 1, writes)
 	})
 }
 
