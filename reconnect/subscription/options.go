@@ -55,8 +55,8 @@ type Options[K comparable] struct {
 	// [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 
-	// Backoff says how long a rejected key waits until the key is asked for again. The History
-	// counts the rejections of the key in a row. If Backoff gives up, the decision is DecisionDrop.
+	// Backoff says how long a rejected key waits, from the decision on, until the key is asked for
+	// again. The History counts the rejections of the key in a row. If Backoff gives up, the decision is DecisionDrop.
 	// The time in an error (see [backoff.RetryAfter]) is added to the wait. Default:
 	// &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy

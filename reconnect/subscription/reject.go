@@ -188,15 +188,15 @@ func (b *book[K]) judge() error {
 		h := backoff.History{N: t.tries - 1, Prev: t.wait, Elapsed: now.Sub(t.since), Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
 		s.mu.Unlock()
 
-		b.decide(x, r, h, now)
+		b.decide(x, r, h)
 	}
 }
 
 // decide asks for the decision and applies it. If a function of the user ends the goroutine, the
 // decision is to retry after a minute.
-func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History, now time.Time) {
+func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History) {
 	d, wait := DecisionRetry, time.Minute
-	defer func() { b.apply(x, d, wait, now) }()
+	defer func() { b.apply(x, d, wait) }()
 	class := backoff.Classify(r.Err)
 	switch o := &b.set.o; {
 	case o.OnReject != nil:
@@ -214,7 +214,7 @@ func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History, now 
 }
 
 // apply applies a decision.
-func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time.Time) {
+func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 	s, e := b.set, x.entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time
 		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
 			e.calm()
 		case d != DecisionDrop:
-			t.resting, t.due = true, now.Add(wait)
+			t.resting, t.due = true, time.Now().Add(wait) // from now on, so that Set.Wait sees the refusal although OnReject was slow
 			if !slices.Contains(s.resting, e) {
 				s.resting = append(s.resting, e)
 			}

@@ -73,3 +73,21 @@ func TestWaitReturnsWhenOnRejectHasDecided(t *testing.T) {
 		require.Equal(t, 15*time.Second, s.now())
 	})
 }
+
+// If OnReject took longer than the wait, the key was asked for again before Wait could see that the key was refused.
+func TestTheWaitForTheNextTryBeginsWhenOnRejectHasDecided(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+		s.so.Backoff = &backoff.Exponential{Base: time.Second, Jitter: backoff.JitterNone}
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision {
+			time.Sleep(5 * time.Second)
+			return subscription.DecisionRetry
+		}
+		s.ready("bad")
+		var want *subscription.RejectedError
+		require.ErrorAs(t, s.set.Wait(t.Context(), "bad"), &want)
+		require.Equal(t, 5*time.Second, s.now())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, s.venue.Stats().Requests)
+	})
+}
