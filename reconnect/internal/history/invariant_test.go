@@ -40,6 +40,7 @@ const (
 	WrittenInOrder         Invariant = "6: what was accepted first is written first, by whatever connection"
 	ItsSessionOnly         Invariant = "6: a message with a Session arrives by that session only"
 	LastMessageArrives     Invariant = "6: without faults a message is written and arrives"
+	PaceKept               Invariant = "6: no interval has more messages and pings than Pace allows"
 	WriteEndsInTime        Invariant = "7: Write returns when its context ends"
 	ContextOfItsOwn        Invariant = "7: Write and Read return the error of a context only if it was their own"
 	CancelHarmless         Invariant = "7: no session ends because a context of Read or Write has ended"
@@ -96,7 +97,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
-	WaitGrows, StableIsEarned, WrittenInOrder, DialsAccept,
+	WaitGrows, StableIsEarned, WrittenInOrder, PaceKept, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,
 	LoginsBounded, LoginLeftAtDial, WaitForLogin,
 	RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,

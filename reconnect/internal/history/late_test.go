@@ -55,6 +55,7 @@ func (w *world) pingReceived(ctx context.Context, payload []byte) bool {
 	late := w.late
 	w.mu.Unlock()
 	p := conntest.PipeOf(ctx)
+	w.paced(p, len(payload))
 	if late == 0 || p == nil {
 		return true
 	}
@@ -77,7 +78,7 @@ func (w *world) acceptOptions() *websocket.AcceptOptions {
 	if w.set.Compression {
 		o.CompressionMode, o.CompressionThreshold = websocket.CompressionContextTakeover, 64
 	}
-	if w.set.Late > 0 {
+	if w.set.Late > 0 || w.set.Pace > 0 {
 		o.OnPingReceived = w.pingReceived
 	}
 	return o

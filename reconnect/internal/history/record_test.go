@@ -96,6 +96,7 @@ type message struct {
 type pipe struct {
 	session uint64
 	faults  []fault
+	pace
 }
 
 type fault struct {

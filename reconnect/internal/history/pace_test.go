@@ -1,0 +1,33 @@
+package history
+
+import (
+	"time"
+
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+// pace is what came by one connection, for PaceKept. world.mu guards it.
+type pace struct {
+	came []time.Duration // when the newest messages and pings came, as many as a window may have
+}
+
+// paced notes that a message of a size, or a ping, has come by a connection. A fault may let come together what was sent at different
+// times, and so may a message that is larger than a window of the network.
+func (w *world) paced(p *conntest.Pipe, size int) {
+	if w.set.Pace == 0 || w.set.Apart {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rec := w.piped(p)
+	if size > 16_000 || len(rec.faults) > 0 {
+		rec.came = nil
+		return
+	}
+	now := w.now()
+	if n := len(rec.came) - w.set.Pace; n >= 0 {
+		rec.came = rec.came[n:]
+		w.check(PaceKept, now-rec.came[0] >= time.Second, "%d in %v by session %d", w.set.Pace+1, now-rec.came[0], rec.session)
+	}
+	rec.came = append(rec.came, now)
+}
