@@ -115,6 +115,26 @@ func TestALateSnapshotOfTheLastEpochIsDropped(t *testing.T) {
 	})
 }
 
+// The server answers with what it had when the fetch began, in the last epoch. Between the two there was a seam, and a number of the next.
+func TestASnapshotOfTheLastEpochIsNotProvedByANumberOfTheNext(t *testing.T) {
+	snapshots := []item{{Epoch: "x", Last: 4}, {Epoch: "y", Last: 3}}
+	snapshot := func(context.Context, string) (item, error) {
+		it := snapshots[0]
+		snapshots = snapshots[1:]
+		time.Sleep(time.Second)
+		return it, nil
+	}
+	inScene(t, &options{Snapshot: snapshot}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "x", Last: 3})
+		s.seam(reconnect.Seam{Lost: 1})
+		s.send(item{Key: "a", Epoch: "y", Last: 2})
+		time.Sleep(1500 * time.Millisecond)
+		s.want("a: stale 1-", "a: snapshot 4@x")
+		time.Sleep(time.Second)
+		s.want("a: snapshot 3@y", "a: healed 3@y")
+	})
+}
+
 // How long the past of the last epoch has lacked something says nothing of the new one.
 func TestEachEpochHasPatienceOfItsOwn(t *testing.T) {
 	p := &store{last: 6}

@@ -262,7 +262,7 @@ func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	it := &n.item
 	if it.Epoch != s.epochNow() {
 		b.drop(s)
-		s.head = 0
+		s.head, s.proof = 0, 0 // the last live number was of another epoch
 	}
 	if it.Epoch != s.cursor.Epoch && s.known && n.session > 0 {
 		s.before, s.changed = s.cursor.Epoch, n.session
