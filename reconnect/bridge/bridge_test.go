@@ -342,6 +342,22 @@ func TestASnapshotCanComeInTheStream(t *testing.T) {
 	})
 }
 
+// Neither a seam nor a new subscription makes the wait shorter.
+func TestAnAskThatIsToldToWaitWaits(t *testing.T) {
+	p := &store{errs: []error{backoff.RetryAfter(errFetch, time.Minute)}}
+	withStore(t, p, &options{Ask: p.ask, Policy: oneSecond}, func(s *scene) {
+		s.live("a", 7)
+		time.Sleep(10 * time.Second)
+		s.wantAsked("a asked")
+		s.seam(reconnect.Seam{Lost: 1})
+		s.b.Refetch("a", 2)
+		time.Sleep(50 * time.Second)
+		s.wantAsked()
+		time.Sleep(2 * time.Second)
+		s.wantAsked("a asked")
+	})
+}
+
 // The subscription of a session that replaces another brings a snapshot, which is behind what the
 // old session has brought. It must not take the stream back.
 func TestASnapshotOfTheNextSessionDoesNotGoBack(t *testing.T) {

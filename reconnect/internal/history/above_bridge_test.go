@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ const (
 	LossHasReason    Invariant = "bridge: numbers are lost only if there is no snapshot and the past is gone"
 	HoldBounded      Invariant = "bridge: no more messages are held than Options.Messages"
 	FetchesBounded   Invariant = "bridge: no more fetches run than Options.Fetches, and each ends within Options.Timeout"
+	FetchWaits       Invariant = "bridge: no fetch of a stream begins before the time that the server asked for"
 	FetchesEnd       Invariant = "bridge: no fetch runs when the loop over Events has ended"
 	OthersPass       Invariant = "bridge: a seam, and a message that is no item, is an EventOther, in its place"
 	OneRange         Invariant = "bridge: a second loop over Events beside the first gets an error"
@@ -44,11 +46,18 @@ type streams struct {
 	// world.mu guards what follows.
 	keys    []*stream
 	epochs  []epoch
-	others  []other                  // what the Bridge has read, and the reader has not got
-	orders  []func()                 // for the goroutine that reads
-	stop    context.CancelFunc       // ends the present Read
-	runs    int                      // fetches under way
-	watched map[uint64]time.Duration // when the server began to send the items by a session
+	others  []other                   // what the Bridge has read, and the reader has not got
+	orders  []func()                  // for the goroutine that reads
+	stop    context.CancelFunc        // ends the present Read
+	runs    int                       // fetches under way
+	watched map[uint64]time.Duration  // when the server began to send the items by a session
+	waits   map[fetchOf]time.Duration // when the server wants the next fetch
+}
+
+// fetchOf is one of the ways to fetch a stream.
+type fetchOf struct {
+	how string
+	key int
 }
 
 // streamFaults are what the server of a Bridge does not do well.
@@ -85,7 +94,7 @@ const streamKeys = 3
 
 func newStreams(w *world) *streams {
 	r := w.plan.stream(actorAboveOptions)
-	s := &streams{w: w, epochs: make([]epoch, 1), watched: make(map[uint64]time.Duration)}
+	s := &streams{w: w, epochs: make([]epoch, 1), watched: make(map[uint64]time.Duration), waits: make(map[fetchOf]time.Duration)}
 	s.streamFaults = streamFaults{page: 1 + r.IntN(20), skips: r.IntN(2) == 0, turns: r.IntN(3) == 0}
 	if r.IntN(3) == 0 {
 		s.lag = upTo(r, 2*time.Second)
@@ -96,6 +105,9 @@ func newStreams(w *world) *streams {
 	s.o = bridge.Options[int, string]{
 		Parse: parseItem, Messages: 1 + r.IntN(30), Fetches: 1 + r.IntN(3), Timeout: 2*time.Second + upTo(r, 5*time.Second),
 		AwaitSubscribed: r.IntN(4) == 0, Policy: &backoff.Exponential{Base: 300 * time.Millisecond, Cap: 5 * time.Second, Jitter: backoff.JitterNone},
+	}
+	if w.set.FetchesUnset {
+		s.o.Fetches = 0
 	}
 	switch r.IntN(6) {
 	case 0, 1:
@@ -196,6 +208,9 @@ func (s *streams) forget(k int, follow bool) {
 	p := s.keys[k]
 	follow = follow && p.at.Offset > 0
 	s.keys[k] = &stream{begun: follow, due: follow}
+	for _, how := range []string{"past", "snapshot", "ask"} {
+		delete(s.waits, fetchOf{how, k})
+	}
 	if follow {
 		s.keys[k].at = p.at
 	}
@@ -373,6 +388,9 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			w.check(HealedIsComplete, number == 0 || e.Epoch > epoch || e.Epoch == epoch && int(e.Last) >= number, "stream %d had %s %d at %v: %+v", e.Key, epoch, number, p.least, e)
 		}
 		p.stale, p.least = false, 0
+		for _, how := range []string{"past", "snapshot", "ask"} { // a fetch that fails later does not count
+			delete(s.waits, fetchOf{how, e.Key})
+		}
 	}
 	if c, ok := e.Cursor(); ok {
 		p.begun, p.turned, p.at = true, false, c
@@ -538,18 +556,24 @@ func (s *streams) feed(p *peer, k, from int) {
 	}
 }
 
-// fetch begins a fetch of a key, and returns its number, what ends it, and its fault. The number is of the key and the instant, because
-// the scheduler decides which of several fetches begins first, and whether one begins that ends at the same instant.
-func (s *streams) fetch(ctx context.Context, k int) (number uint64, end func(), err error) {
-	w := s.w
+// fetch makes a fetch of a key up to its end. It returns its number, the time of what the server tells, what ends it, and its fault. The number
+// is of the key and the instant, because the scheduler decides which of several fetches begins first, and whether one begins that ends at
+// the same instant.
+func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, at time.Duration, end func(), err error) {
+	w, of := s.w, fetchOf{how, k}
 	w.mu.Lock()
-	number = uint64(w.now())*streamKeys + uint64(k)
+	at = w.now()
+	number = uint64(at)*streamKeys + uint64(k)
 	s.runs++
 	r := w.plan.stream(actorAboveAnswer + number)
 	by, limited := ctx.Deadline()
-	w.check(FetchesBounded, s.runs <= s.o.Fetches && limited && time.Until(by) <= s.o.Timeout, "%d of %d, until %v", s.runs, s.o.Fetches, by)
+	w.check(FetchesBounded, s.runs <= cmp.Or(s.o.Fetches, 4) && limited && time.Until(by) <= s.o.Timeout, "%d of %d, until %v", s.runs, s.o.Fetches, by)
+	if s.waits[of] > 0 {
+		w.check(FetchWaits, at >= s.waits[of], "%v of stream %d, and it was asked to wait until %v", how, k, s.waits[of])
+		delete(s.waits, of)
+	}
 	w.mu.Unlock()
-	fate, slow := r.IntN(10), 1+upTo(r, 3*time.Second)
+	fate, slow, told := r.IntN(10), 1+upTo(r, 3*time.Second), time.Duration(0)
 	switch {
 	case w.calmed.Load(), fate > 4:
 		slow = 1 + slow/100
@@ -557,6 +581,9 @@ func (s *streams) fetch(ctx context.Context, k int) (number uint64, end func(), 
 		slow = time.Hour
 	case fate < 3:
 		err = errFetch
+		if told = upTo(r, 10*time.Second); w.set.AskWait {
+			err = backoff.RetryAfter(err, told)
+		}
 	}
 	select {
 	case <-time.After(slow):
@@ -564,7 +591,15 @@ func (s *streams) fetch(ctx context.Context, k int) (number uint64, end func(), 
 		time.Sleep(time.Duration(k) * time.Microsecond) // several fetches may end with one context; the Bridge begins them again in the order in which they ended
 		err = ctx.Err()
 	}
-	return number, func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.set.EarlyState {
+		at = w.now()
+	}
+	if w.set.AskWait && errors.Is(err, errFetch) {
+		s.waits[of] = w.now() + told
+	}
+	return number, at, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s.runs--
@@ -575,7 +610,7 @@ var errFetch = errors.New("the server has no time")
 
 // past is Options.Past.
 func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridge.Item[int, string], err error) {
-	number, end, err := s.fetch(ctx, r.Key)
+	number, at, end, err := s.fetch(ctx, "past", r.Key)
 	defer end()
 	if err != nil {
 		return nil, err
@@ -583,8 +618,8 @@ func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridg
 	w := s.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, _ := s.place(r.Key, w.now())
-	base, last := s.epoch(name).base[r.Key], s.made(r.Key, w.now()-s.lag)
+	name, _ := s.place(r.Key, at)
+	base, last := s.epoch(name).base[r.Key], s.made(r.Key, at-s.lag)
 	after := base
 	if r.After.Epoch == name || r.After.Epoch == "" {
 		after += int(r.After.Offset)
@@ -603,7 +638,7 @@ func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridg
 
 // snapshot is Options.Snapshot.
 func (s *streams) snapshot(ctx context.Context, k int) (it bridge.Item[int, string], err error) {
-	_, end, err := s.fetch(ctx, k)
+	_, at, end, err := s.fetch(ctx, "snapshot", k)
 	defer end()
 	if err != nil {
 		return it, err
@@ -611,8 +646,8 @@ func (s *streams) snapshot(ctx context.Context, k int) (it bridge.Item[int, stri
 	w := s.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, _ := s.place(k, w.now())
-	base, last := s.epoch(name).base[k], s.made(k, w.now()-s.lag)
+	name, _ := s.place(k, at)
+	base, last := s.epoch(name).base[k], s.made(k, at-s.lag)
 	if last <= base {
 		return it, errFetch
 	}
@@ -621,7 +656,7 @@ func (s *streams) snapshot(ctx context.Context, k int) (it bridge.Item[int, stri
 
 // ask is Options.Ask.
 func (s *streams) ask(ctx context.Context, k int) error {
-	number, end, err := s.fetch(ctx, k)
+	number, _, end, err := s.fetch(ctx, "ask", k)
 	defer end()
 	if err != nil {
 		return err

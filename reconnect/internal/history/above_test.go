@@ -79,6 +79,7 @@ const (
 	actorAbove        = 1 << 20 // draws the part of the plan
 	actorAboveOptions = actorAbove + 1
 	actorAboveMore    = actorAbove + 2 // draws a Bridge or a Group for a plan that would have nothing
+	actorAboveServer  = actorAbove + 3 // draws settings of the server of a Bridge or a Set
 	actorAboveAnswer  = 1 << 21        // and the number of the request
 	aboveIndex        = 1000           // of the first event
 )
@@ -97,10 +98,19 @@ func (p *Plan) drawAbove() {
 	if p.Settings = p.Settings.possible(); p.Settings.Above == aboveNothing {
 		return
 	}
+	p.drawAboveServer()
 	for i := range 5 + r.IntN(20) {
 		p.Events = append(p.Events, Event{aboveIndex + i, 1 + upTo(r, p.Length), "above"})
 	}
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
+}
+
+// drawAboveServer draws settings of the server of a Bridge or a Set.
+func (p *Plan) drawAboveServer() {
+	r, s := p.stream(actorAboveServer), &p.Settings
+	early, unset, waits := r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(2) == 0
+	s.EarlyState, s.FetchesUnset = early && s.Above == aboveBridge, unset && s.Above == aboveBridge
+	s.AskWait = waits && (s.Above == aboveBridge || s.Above == aboveSubscription)
 }
 
 // aboveStep is the event of the user of what is above the Conn.

@@ -115,7 +115,7 @@ var Invariants = []Invariant{
 	ExactlyOnce, NumbersAfterCrash,
 
 	ItemOnce, ItemInPlace, ItemIsTrue, StaleAfterSeam, StaleThenHealed,
-	HealedIsComplete, LossHasReason, HoldBounded, FetchesBounded, FetchesEnd,
+	HealedIsComplete, LossHasReason, HoldBounded, FetchesBounded, FetchWaits, FetchesEnd,
 	OthersPass, OneRange, StreamsComplete,
 
 	ClosedOnce, NotBeforeTold, LeadIsQuiet, ClosedInWindow, OneInASlot,

@@ -79,6 +79,9 @@ type Settings struct {
 	Early          bool // it ends while things go wrong
 	FaultsStay     bool // connections that hang when the faults end go on hanging
 	Above          int  // what is above the Conn
+	EarlyState     bool // of a Bridge: a fetch returns what the server had when the fetch began
+	FetchesUnset   bool // of a Bridge: Options.Fetches has its default
+	AskWait        bool // of a Bridge and a Set: the server may say how long to wait when it refuses
 	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
 }
 
