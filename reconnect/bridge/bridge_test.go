@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -339,6 +340,30 @@ func TestASnapshotCanComeInTheStream(t *testing.T) {
 		s.wantAsked("a asked")
 		s.send(item{Key: "a", Last: 10, Snapshot: true})
 		s.want("a: stale 9-9", "a: snapshot 10", "a: healed 10")
+	})
+}
+
+// The last seam came during the fetch that brought what was missing, so another fetch follows. What that one lacks is another matter.
+func TestPatienceBeginsAnewWhenNothingIsMissing(t *testing.T) {
+	p := &store{last: 5, takes: time.Second}
+	past := func(ctx context.Context, r bridge.Request[string]) ([]item, error) {
+		page, err := p.past(ctx, r)
+		return page, cmp.Or(err, io.EOF)
+	}
+	inScene(t, &options{Past: past, Policy: oneSecond, Patience: 2500 * time.Millisecond}, func(s *scene) {
+		p.s = s
+		s.send(item{Key: "a", Last: 5, Snapshot: true})
+		s.live("a", 7)
+		time.Sleep(2500 * time.Millisecond) // the second fetch has begun
+		s.set(func() { p.last = 6 })
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Second)
+		s.want("a: snapshot 5", "a: stale 6-6", "a: past 6", "a: live 7")
+		s.live("a", 9)
+		time.Sleep(time.Second)
+		s.set(func() { p.last = 8 })
+		time.Sleep(2 * time.Second)
+		s.want("a: past 8", "a: live 9", "a: healed 9")
 	})
 }
 

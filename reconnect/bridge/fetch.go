@@ -260,11 +260,13 @@ func (b *Bridge[K, T]) page(j *job[K, T], now time.Time) {
 	}
 	switch open := s.open(); {
 	case b.close(s): // the pages have met the live messages
-	case !open && (end || !fresh):
-		b.settle(s, j.round)
 	case !open || fresh:
 		s.failed, s.lacking = nil, time.Time{}
-		b.wait(s, time.Time{})
+		if open || fresh && !end {
+			b.wait(s, time.Time{}) // the next page
+		} else {
+			b.settle(s, j.round)
+		}
 	case b.lacks(s, now):
 		b.tooOld(s, errNotThere)
 	default:

@@ -170,6 +170,7 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 func TestSeedsThatHaveFailedOnceAbove(t *testing.T) {
 	for seed, above := range map[uint64]string{
 		210000345: "bridge", // the library: a snapshot of the last epoch, and the number of the next that was its proof
+		2101:      "bridge", // the library: Patience that had begun two sessions before
 		211000036: "bridge", // the library: a wait for which the server had asked, which a Refetch made shorter
 	} {
 		require.Empty(t, Run(t, drawWith(seed, above)).Violations, "seed %d", seed)
