@@ -252,6 +252,7 @@ func (s *streams) read(r *rand.Rand) {
 		w.mu.Lock()
 		w.check(FetchesEnd, s.runs == 0, "%d fetches run", s.runs)
 		left := len(s.others)
+		clear(s.waits) // the loop may have ended before it got a failure
 		w.mu.Unlock()
 		if last != nil && !errors.Is(last, context.DeadlineExceeded) {
 			w.claim(OthersPass, left == 0, "%d did not come", left)
