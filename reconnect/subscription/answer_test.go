@@ -227,21 +227,25 @@ func TestAPermanentRefusalIsDroppedByDefault(t *testing.T) {
 	})
 }
 
-// The wait after a refusal has what the venue asks for on top.
+// The wait after a refusal has what the venue asks for on top. A batch is not divided then.
 func TestARefusalMaySayHowLongToWait(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
-			a, ok := answer(m)
-			a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
-			return a, ok
-		}
-		s.venue.Next(venueFault{Err: "too many"})
-		s.ready("a")
-		time.Sleep(21*time.Second - 1)
-		require.Equal(t, 1, s.venue.Stats().Requests)
-		time.Sleep(time.Nanosecond)
-		s.synced("a")
-	})
+	for _, keys := range [][]string{{"a"}, {"a", "b", "c", "d"}} {
+		inBubble(t, nil, func(t *testing.T, s *scene) {
+			s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+				a, ok := answer(m)
+				a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
+				return a, ok
+			}
+			s.venue.Next(venueFault{Err: "too many"})
+			s.ready(keys...)
+			time.Sleep(21*time.Second - 1)
+			require.Equal(t, 1, s.venue.Stats().Requests)
+			require.Equal(t, uint64(len(keys)), s.set.Stats().Refusals)
+			time.Sleep(time.Nanosecond)
+			s.synced(keys...)
+			require.Equal(t, 2, s.venue.Stats().Requests)
+		})
+	}
 }
 
 func TestAVenueThatNamesNothingIsAskedOneByOne(t *testing.T) {

@@ -51,7 +51,8 @@ type Options[K comparable] struct {
 
 	// OnReject decides about a key that the venue has refused, has not answered twice, or has
 	// ended without a request. A refused batch is divided, so OnReject gets the one key that is to
-	// blame. Default: [DecisionDrop] for an error that is marked by [backoff.Permanent], else
+	// blame. If the error says how long to wait (see [backoff.RetryAfter]) no key is to blame: then
+	// OnReject gets each key of the batch. Default: [DecisionDrop] for an error that is marked by [backoff.Permanent], else
 	// [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 

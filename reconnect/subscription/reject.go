@@ -122,14 +122,25 @@ func (b *book[K]) silence(e *entry[K], op Op) {
 }
 
 // refuseAll notes that the venue has refused a whole request. Several keys are asked for again, in
-// requests of half the size.
+// requests of half the size. Exception: if the venue says how long to wait, no key is to blame, and each waits.
 func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	if len(list) == 1 {
 		b.refuse(op, list, err)
 		return
 	}
+	waits := backoff.Classify(err).RetryAfter > 0
 	for _, e := range list {
-		b.settle(e, func(*place[K]) { e.most = int32(len(list)+1) / 2 })
+		b.settle(e, func(p *place[K]) {
+			if waits {
+				p.doubt = false
+				b.reject(e, op, err)
+			} else {
+				e.most = int32(len(list)+1) / 2
+			}
+		})
+	}
+	if waits {
+		b.set.stats.Refusals += uint64(len(list))
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	InTheBatch           Invariant = "subscription 4: a request has no more keys than Batch, and a refused key is asked for alone"
 	AnswerIsTaken        Invariant = "subscription 5: an answer to no request of the Set goes on to the reader, and no other answer does"
 	FewAnswersDue        Invariant = "subscription 6: no more requests than InFlight wait for their answers"
+	AskWaits             Invariant = "subscription: no key is asked for before the time for which the server has asked"
+	BackoffIsTold        Invariant = "subscription: Backoff gets the number of rejections in a row, the last wait, and the time since the first"
 	WaitEnds             Invariant = "subscription 7: Wait ends with its context, and when the Conn ends"
 	AskedAgain           Invariant = "subscription: at the mark the session has asked for each key that was wanted when it began"
 	TopicMarkIsSafe      Invariant = "subscription: no event is missing between a refetch at the mark and the events of a key"
@@ -55,8 +57,19 @@ type topics struct {
 	since    map[string]time.Duration // when a key was wanted
 	requests map[string]*request      // by id
 	sessions map[uint64]*topicSession
-	have     map[string]int // the last event that the application knows of; no entry: it knows nothing for certain
-	stopped  time.Duration  // since when nothing has changed, and everything has its answer; 0: not yet
+	have     map[string]int           // the last event that the application knows of; no entry: it knows nothing for certain
+	waits    map[string]time.Duration // when the server wants the next request for a key
+	told     map[string]time.Duration // how long it has asked to wait, in the last refusal
+	row      map[string]*rejections   // of a key
+	rejects  []string                 // the keys that were rejected, and about which Backoff was not asked yet
+	stopped  time.Duration            // since when nothing has changed, and everything has its answer; 0: not yet
+}
+
+// rejections are those of a key in a row.
+type rejections struct {
+	n     int
+	first time.Duration // when the first was
+	wait  time.Duration // the last
 }
 
 // request is a request for keys.
@@ -93,13 +106,14 @@ func newTopics(w *world) *topics {
 	t := &topics{
 		w: w, batch: 1 + r.IntN(4), inFlight: 1 + r.IntN(3), timeout: 2*time.Second + upTo(r, 8*time.Second), drops: r.IntN(2) == 0,
 		refs: make(map[string]int), troubled: make(map[string]bool), rejected: make(map[string]time.Duration), since: make(map[string]time.Duration), requests: make(map[string]*request), sessions: make(map[uint64]*topicSession), have: make(map[string]int),
+		waits: make(map[string]time.Duration), told: make(map[string]time.Duration), row: make(map[string]*rejections),
 	}
 	for i := range 6 {
 		t.keys = append(t.keys, fmt.Sprint("K", i))
 	}
 	o := &subscription.Options[string]{
 		Encode: t.encode, Answer: t.answer, Batch: t.batch, InFlight: t.inFlight, Timeout: t.timeout, OnReject: t.onReject,
-		Backoff: &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 20 * time.Second, Jitter: backoff.JitterNone},
+		Backoff: toldBackoff{t},
 	}
 	if t.essential = r.IntN(2) == 0; t.essential {
 		o.Essential = func(k string) bool { return k == essentialKey }
@@ -111,6 +125,28 @@ func newTopics(w *world) *topics {
 	t.set = set
 	t.add(t.keys[1 : 2+r.IntN(4)]...)
 	return t
+}
+
+// toldBackoff is Options.Backoff. It checks what it gets.
+type toldBackoff struct{ *topics }
+
+func (t toldBackoff) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	step, ok := (&backoff.Exponential{Base: 500 * time.Millisecond, Cap: 20 * time.Second, Jitter: backoff.JitterNone}).Next(h, r)
+	w := t.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(t.rejects, func(k string) bool { // the workers of two sessions may ask at one instant
+		row := t.row[k]
+		return h.N == row.n-1 && h.Prev == row.wait && h.Elapsed == w.now()-row.first
+	})
+	w.check(BackoffIsTold, i >= 0, "%+v: of %v", h, t.rejects)
+	if i >= 0 {
+		k := t.rejects[i]
+		t.row[k].wait = step.Wait + t.told[k]
+		t.waits[k] = w.now() + t.told[k]
+		t.rejects = slices.Delete(t.rejects, i, i+1)
+	}
+	return step, ok
 }
 
 func (t *topics) options(o *reconnect.Options) {
@@ -205,6 +241,7 @@ func (t *topics) remove(key string) {
 	t.w.mu.Lock()
 	if t.refs[key] = max(0, t.refs[key]-1); t.refs[key] == 0 {
 		delete(t.have, key)
+		delete(t.waits, key)
 	}
 	t.w.remark("remove %s", key)
 	t.w.mu.Unlock()
@@ -218,6 +255,7 @@ func (t *topics) replace(keys ...string) {
 		case !in:
 			t.refs[k] = 0
 			delete(t.have, k)
+			delete(t.waits, k)
 		case t.refs[k] == 0:
 			t.refs[k], t.since[k] = 1, t.w.now()
 		}
@@ -292,6 +330,12 @@ func (t *topics) encode(r *subscription.Request[string]) (conn.Message, error) {
 		most += t.inFlight
 	}
 	w.check(FewAnswersDue, due <= most, "%d requests wait for their answers, and one more is made: InFlight is %d", due, t.inFlight)
+	for _, k := range r.Keys {
+		if at := t.waits[k]; at > 0 && r.Op == subscription.OpSubscribe {
+			w.check(AskWaits, w.now() >= at, "%s, and the server wants that at %v", k, at)
+			delete(t.waits, k)
+		}
+	}
 	t.requests[r.ID] = &request{op: r.Op, keys: slices.Clone(r.Keys), at: w.now()}
 	w.remark("%v %v", r.Op, r.Keys)
 	op := "sub"
@@ -313,8 +357,10 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		t.troubled[words[1]], t.rejected[words[1]] = true, w.now()
 		return subscription.Answer[string]{Keys: []string{words[1]}, Ended: true, Deliver: true}, true
 	}
+	var told time.Duration
 	if a.ID = words[1]; words[0] == "no" {
-		a.Err = errRefused
+		told = time.Duration(atoi(words[2]))
+		a.Err = backoff.RetryAfter(errRefused, told)
 	}
 	r := t.requests[a.ID]
 	if r == nil || r.session != m.Session {
@@ -326,6 +372,7 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
 		case r.op == subscription.OpSubscribe:
+			delete(t.waits, k)
 			givenUp := w.set.Late > 0 || r.at < t.rejected[k] // the answer of a late peer may not count either
 			t.troubled[k] = t.troubled[k] && givenUp
 		}
@@ -341,9 +388,16 @@ func (t *topics) onReject(r subscription.Rejection[string]) subscription.Decisio
 	defer w.mu.Unlock()
 	t.troubled[r.Key], t.rejected[r.Key] = true, w.now()
 	w.remark("%s is rejected: %v", r.Key, errors.Is(r.Err, errRefused))
+	row := t.row[r.Key]
+	if r.Tries == 1 {
+		row = &rejections{first: w.now()}
+		t.row[r.Key] = row
+	}
+	row.n, t.told[r.Key] = r.Tries, backoff.Classify(r.Err).RetryAfter
 	if t.drops && r.Key == badKey && errors.Is(r.Err, errRefused) {
 		return subscription.DecisionDrop
 	}
+	t.rejects = append(t.rejects, r.Key)
 	return subscription.DecisionRetry
 }
 
@@ -522,20 +576,24 @@ func (t *topics) serve(p *peer, words []string) {
 	case 3: // the answer is late
 		delay = upTo(r, 2*t.timeout)
 	}
+	told := upTo(r, 10*time.Second)
+	if told < 5*time.Second || !w.set.AskWait {
+		told = 0
+	}
 	p.work.Go(func() {
 		if !p.sleep(delay) {
 			return
 		}
-		word := "ok"
+		answer := framed("ok", id)
 		if refused {
-			word = "no"
+			answer = framed("no", id, int64(told))
 		}
 		w.mu.Lock()
 		q.agreed = !refused
 		w.mu.Unlock()
-		p.say(framed(word, id))
+		p.say(answer)
 		if fate == 4 { // again, and an answer to a request that there is not
-			p.say(framed(word, id))
+			p.say(answer)
 			p.say(framed("ok", "x"+id))
 		}
 		if fate == 5 && p.sleep(delay) && !w.calmed.Load() { // the server ends the first key

@@ -103,7 +103,7 @@ var Invariants = []Invariant{
 	RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,
 
 	HeldIsAgreed, WantedStays, HeldIsWanted, RemovalHasReason, NoAnswerAsksAgain,
-	InTheBatch, AnswerIsTaken, FewAnswersDue, WaitEnds, AskedAgain,
+	InTheBatch, AnswerIsTaken, FewAnswersDue, AskWaits, BackoffIsTold, WaitEnds, AskedAgain,
 	TopicMarkIsSafe, TopicNothingMissing, RemovedIsSilent, EssentialBeforeReady,
 
 	OwnAnswer, QuestionEnds, QuestionError, UnsentNeverArrives, AskedOnce,
