@@ -580,3 +580,30 @@ func TestTheAnswerToARemovalGivesNoName(t *testing.T) {
 		require.False(t, ok)
 	})
 }
+
+// During a rotation two sessions ask for a key, and both are refused. The longer wait counts.
+func TestARefusalByAnotherSessionDoesNotShortenTheWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 2 {
+				s.set.Add("a")
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			if a.Err != nil && a.Err.Error() == "later" {
+				a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
+			}
+			return a, ok
+		}
+		s.venue.Next(venueFault{Err: "later", Slow: 2 * time.Second}, venueFault{Err: "no", Slow: 3 * time.Second})
+		s.ready()
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 2, s.venue.Stats().Requests)
+		time.Sleep(3 * time.Second)
+		s.synced("a")
+	})
+}

@@ -242,7 +242,11 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
 			e.calm()
 		case d != DecisionDrop:
-			t.resting, t.due = true, time.Now().Add(wait) // from now on, so that Set.Wait sees the refusal although OnReject was slow
+			// The wait begins now, so that Set.Wait sees the refusal although OnReject was slow. A longer wait by another session stays.
+			if due := time.Now().Add(wait); !t.resting || due.After(t.due) {
+				t.due = due
+			}
+			t.resting = true
 			if !slices.Contains(s.resting, e) {
 				s.resting = append(s.resting, e)
 			}

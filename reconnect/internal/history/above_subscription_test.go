@@ -143,7 +143,6 @@ func (t toldBackoff) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) 
 	if i >= 0 {
 		k := t.rejects[i]
 		t.row[k].wait = step.Wait + t.told[k]
-		t.waits[k] = w.now() + t.told[k]
 		t.rejects = slices.Delete(t.rejects, i, i+1)
 	}
 	return step, ok
@@ -371,6 +370,9 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		switch {
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
+			if told > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() { // else the answer is late
+				t.waits[k] = w.now() + told
+			}
 		case r.op == subscription.OpSubscribe:
 			delete(t.waits, k)
 			givenUp := w.set.Late > 0 || r.at < t.rejected[k] // the answer of a late peer may not count either
@@ -395,6 +397,7 @@ func (t *topics) onReject(r subscription.Rejection[string]) subscription.Decisio
 	}
 	row.n, t.told[r.Key] = r.Tries, backoff.Classify(r.Err).RetryAfter
 	if t.drops && r.Key == badKey && errors.Is(r.Err, errRefused) {
+		delete(t.waits, r.Key)
 		return subscription.DecisionDrop
 	}
 	t.rejects = append(t.rejects, r.Key)
