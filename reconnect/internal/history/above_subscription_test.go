@@ -58,11 +58,17 @@ type topics struct {
 	requests map[string]*request      // by id
 	sessions map[uint64]*topicSession
 	have     map[string]int           // the last event that the application knows of; no entry: it knows nothing for certain
-	waits    map[string]time.Duration // when the server wants the next request for a key
+	waits    map[string]wish          // when the server wants the next request for a key
 	told     map[string]time.Duration // how long it has asked to wait, in the last refusal
 	row      map[string]*rejections   // of a key
 	rejects  []string                 // the keys that were rejected, and about which Backoff was not asked yet
 	stopped  time.Duration            // since when nothing has changed, and everything has its answer; 0: not yet
+}
+
+// wish is when the server wants the next request for a key, and the session by which it has said so.
+type wish struct {
+	at      time.Duration
+	session uint64
 }
 
 // rejections are those of a key in a row.
@@ -106,7 +112,7 @@ func newTopics(w *world) *topics {
 	t := &topics{
 		w: w, batch: 1 + r.IntN(4), inFlight: 1 + r.IntN(3), timeout: 2*time.Second + upTo(r, 8*time.Second), drops: r.IntN(2) == 0,
 		refs: make(map[string]int), troubled: make(map[string]bool), rejected: make(map[string]time.Duration), since: make(map[string]time.Duration), requests: make(map[string]*request), sessions: make(map[uint64]*topicSession), have: make(map[string]int),
-		waits: make(map[string]time.Duration), told: make(map[string]time.Duration), row: make(map[string]*rejections),
+		waits: make(map[string]wish), told: make(map[string]time.Duration), row: make(map[string]*rejections),
 	}
 	for i := range 6 {
 		t.keys = append(t.keys, fmt.Sprint("K", i))
@@ -330,8 +336,10 @@ func (t *topics) encode(r *subscription.Request[string]) (conn.Message, error) {
 	}
 	w.check(FewAnswersDue, due <= most, "%d requests wait for their answers, and one more is made: InFlight is %d", due, t.inFlight)
 	for _, k := range r.Keys {
-		if at := t.waits[k]; at > 0 && r.Op == subscription.OpSubscribe {
-			w.check(AskWaits, w.now() >= at, "%s, and the server wants that at %v", k, at)
+		if wish, ok := t.waits[k]; ok && r.Op == subscription.OpSubscribe {
+			if !w.of(wish.session).done { // which may have ended before OnReject could decide
+				w.check(AskWaits, w.now() >= wish.at, "%s, and the server wants that at %v", k, wish.at)
+			}
 			delete(t.waits, k)
 		}
 	}
@@ -370,8 +378,9 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		switch {
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
-			if told > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() { // else the answer is late
-				t.waits[k] = w.now() + told
+			// Not if nobody wants the key, if the answer is late, or if OnReject may have to decide about the refusal by another session.
+			if told > 0 && t.refs[k] > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() && !w.rotated {
+				t.waits[k] = wish{w.now() + told, m.Session}
 			}
 		case r.op == subscription.OpSubscribe:
 			delete(t.waits, k)
