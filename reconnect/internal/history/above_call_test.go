@@ -22,6 +22,8 @@ const (
 	QuestionError      Invariant = "call: a question ends with an answer, a LostError or an Error, for a reason that the package names"
 	UnsentNeverArrives Invariant = "call: of a question that was not sent not a byte reaches the server"
 	AskedOnce          Invariant = "call: a question that is not Repeatable arrives once, and another one once by each session"
+	ErrorNamesSession  Invariant = "call: an error has the session by which the question went last"
+	LostSaysWhy        Invariant = "call: a LostError has the cause of the end of its session"
 	RepeatableStays    Invariant = "call: a Repeatable question does not end with its session"
 	LostAtOnce         Invariant = "call: a question is lost at the instant at which its session ends"
 	RepeatedFirst      Invariant = "call: questions that go again go first, in the order in which they were asked"
@@ -44,6 +46,7 @@ type questions struct {
 	// world.mu guards what follows.
 	all    []*question
 	lostAt map[uint64]time.Duration // when sessions have ended
+	causes map[uint64]error         // and why
 	calls  int                      // of Do that have returned
 }
 
@@ -66,7 +69,7 @@ type question struct {
 
 func newQuestions(w *world) *questions {
 	r := w.plan.stream(actorAboveOptions)
-	q := &questions{w: w, inFlight: 2 + r.IntN(8), lostAt: make(map[uint64]time.Duration)}
+	q := &questions{w: w, inFlight: 2 + r.IntN(8), lostAt: make(map[uint64]time.Duration), causes: make(map[uint64]error)}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	client, err := call.New(&call.Options[string]{ID: answerID, InFlight: q.inFlight})
 	if err != nil {
@@ -88,10 +91,10 @@ func (q *questions) options(o *reconnect.Options) {
 	o.Layers = append(o.Layers, &reconnect.Layer{Lost: q.lost}, q.client.Layer())
 }
 
-func (q *questions) lost(session uint64, _ error) {
+func (q *questions) lost(session uint64, cause error) {
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
-	q.lostAt[session] = q.w.now()
+	q.lostAt[session], q.causes[session] = q.w.now(), cause
 }
 
 // The user.
@@ -171,6 +174,15 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 	wrong, isWrong := errors.AsType[*call.Error](err)
 	w.check(QuestionError, isLost != isWrong, "question %d: %T, %v", n.number, err, err)
 	w.check(UnsentNeverArrives, !call.Unsent(err) || !n.begun, "question %d was not sent, and came: %v", n.number, err)
+	session := uint64(0)
+	if isLost {
+		session = lost.Session
+		cause := q.causes[session]
+		w.check(LostSaysWhy, len(n.arrivals) == 0 || n.pinned || cause == nil || errors.Is(lost.Err, cause), "question %d of session %d, which has ended because of %v: %v", n.number, session, cause, lost.Err)
+	} else if isWrong {
+		session = wrong.Session
+	}
+	w.check(ErrorNamesSession, len(n.arrivals) == 0 || session >= slices.Max(n.arrivals), "question %d, which came by %v: session %d, %v", n.number, n.arrivals, session, err)
 	switch {
 	case isWrong:
 		n.refused = errors.Is(err, call.ErrTooMany) || errors.Is(err, call.ErrIDInUse)

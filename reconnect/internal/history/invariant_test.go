@@ -107,7 +107,7 @@ var Invariants = []Invariant{
 	TopicMarkIsSafe, TopicNothingMissing, RemovedIsSilent, EssentialBeforeReady,
 
 	OwnAnswer, QuestionEnds, QuestionError, UnsentNeverArrives, AskedOnce,
-	RepeatableStays, LostAtOnce, RepeatedFirst, LateIsNotRead, InFlightBounded,
+	ErrorNamesSession, LostSaysWhy, RepeatableStays, LostAtOnce, RepeatedFirst, LateIsNotRead, InFlightBounded,
 	CallStats, InCallback, LastIsAnswered,
 
 	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, OnceBySession,
