@@ -53,6 +53,8 @@ const (
 	CauseIsTrue            Invariant = "9: the cause of the end is the fault that ended it"
 	RetryAfterKept         Invariant = "9: no dial comes before the time that the server asked for"
 	RetryAfterRead         Invariant = "9: the time that the server asks for is read, in each form"
+	AdvisedOnce            Invariant = "9: an address that was advised is dialed at most once"
+	HintOfAdvice           Invariant = "9: a dial at an advised address has the hint of that advice"
 	OnlyGoneEnds           Invariant = "9: of a server's answers only 410 ends a Conn"
 	InboxBounded           Invariant = "10: no more messages are unread than the inbox may have"
 	OutboxBounded          Invariant = "10: no more messages wait than the outbox may have"
@@ -100,7 +102,7 @@ var Invariants = []Invariant{
 	WaitGrows, StableIsEarned, WrittenInOrder, PaceKept, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,
 	LoginsBounded, LoginLeftAtDial, WaitForLogin,
-	RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,
+	AdvisedOnce, HintOfAdvice, RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,
 
 	HeldIsAgreed, WantedStays, HeldIsWanted, RemovalHasReason, NoAnswerAsksAgain,
 	InTheBatch, AnswerIsTaken, FewAnswersDue, AskWaits, BackoffIsTold, WaitEnds, AskedAgain,

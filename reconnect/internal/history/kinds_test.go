@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -260,6 +261,7 @@ func (w *world) rotate(r *rand.Rand) {
 	case 1:
 		a.By = time.Now().Add(upTo(r, 20*time.Second))
 	}
+	w.advise(&a)
 	w.mu.Lock()
 	w.meddled[n] = true
 	w.mu.Unlock()
@@ -290,7 +292,14 @@ func (w *world) allowEnd(why string) {
 // disconnect lets the server close its connections, with a close code.
 func (w *world) disconnect(r *rand.Rand) {
 	code := []int{1000, 1001, 1012, 1013, 4000}[r.IntN(5)]
-	w.closeAll(code, []string{"", "see you", "redial/1 wait=2s spread=1s", "redial/1 wait=nonsense"}[r.IntN(4)])
+	reason := []string{"", "see you", "redial/1 wait=2s spread=1s", "redial/1 wait=nonsense"}[r.IntN(4)]
+	if strings.HasPrefix(reason, "redial/1") {
+		var a reconnect.Advice
+		if w.advise(&a); a.URL != "" {
+			reason += fmt.Sprintf(" url=%s hint=%v", a.URL, a.Hint)
+		}
+	}
+	w.closeAll(code, reason)
 }
 
 // closeAll lets the server close its connections, if they are WebSockets.

@@ -81,6 +81,7 @@ type Settings struct {
 	Above          int  // what is above the Conn
 	EarlyState     bool // of a Bridge: a fetch returns what the server had when the fetch began
 	FetchesUnset   bool // of a Bridge: Options.Fetches has its default
+	Advised        bool // advice names an address
 	AskWait        bool // of a Bridge and a Set: the server may say how long to wait when it refuses
 	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -118,6 +119,7 @@ func drawWith(seed uint64, above string) *Plan {
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 	p.drawAbove()
 	p.drawLogins()
+	p.drawAdvised()
 	return p
 }
 
@@ -259,6 +261,9 @@ func (s Settings) possible() Settings {
 	}
 	if s.Framing != 0 { // only WebSockets have a ping
 		s.Compression, s.ProbeByMessage, s.TLS = false, true, false
+	}
+	if s.Framing != 0 || s.TLS { // a framed dialer follows nowhere, and the certificate has one name
+		s.Advised = false
 	}
 	if s.OpenTimeout > 0 {
 		s.OpenTimeout = max(s.OpenTimeout, 8*s.Lag+time.Second)

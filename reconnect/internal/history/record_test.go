@@ -52,7 +52,9 @@ type recordOf struct {
 	silentUntil time.Duration
 	readPause   time.Duration // the reader reads nothing before
 	made        []*loginMade
-	loginWait   bool // the last wait was for a login
+	loginWait   bool        // the last wait was for a login
+	advices     int         // so many have named an address
+	advised     map[int]int // dials at the address of an advice
 	networkRecord
 }
 
@@ -108,6 +110,7 @@ func newRecord() recordOf {
 	return recordOf{
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
+		advised: make(map[int]int),
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
 		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
 	}

@@ -259,7 +259,7 @@ func (w *world) dialer() reconnect.Dialer {
 	if w.set.TLS {
 		scheme = "wss"
 	}
-	d := &dialer.WebSocket{URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: w.source(3)}
+	d := &dialer.WebSocket{FollowHint: followHint, URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: w.source(3)}
 	if w.set.TLS {
 		_, d.TLS = secure()
 	}
@@ -275,7 +275,10 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 	if w.set.Apart {
 		time.Sleep(readTakes(n)) // a Close in a hook has ended ctx by then
 	}
-	nc, err := w.network.DialContext(ctx, network, addr)
+	if err := w.atAdvised(ctx, network, addr); err != nil {
+		return nil, err
+	}
+	nc, err := w.network.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
