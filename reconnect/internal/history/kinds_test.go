@@ -160,7 +160,7 @@ var kinds = func() map[string]happening {
 	for _, k := range slices.Concat(allKinds, networkKinds, refusedKinds) {
 		byName[k.name] = k
 	}
-	byName["above"] = aboveStep
+	byName["above"], byName[tornBatch.name] = aboveStep, tornBatch
 	return byName
 }()
 

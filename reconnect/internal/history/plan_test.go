@@ -82,6 +82,7 @@ type Settings struct {
 	EarlyState     bool // of a Bridge: a fetch returns what the server had when the fetch began
 	FetchesUnset   bool // of a Bridge: Options.Fetches has its default
 	Advised        bool // advice names an address
+	Torn           bool // there are torn batches
 	AskWait        bool // of a Bridge and a Set: the server may say how long to wait when it refuses
 	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -120,6 +121,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawAbove()
 	p.drawLogins()
 	p.drawAdvised()
+	p.drawTorn()
 	return p
 }
 
@@ -261,6 +263,9 @@ func (s Settings) possible() Settings {
 	}
 	if s.Framing != 0 { // only WebSockets have a ping
 		s.Compression, s.ProbeByMessage, s.TLS = false, true, false
+	}
+	if s.NoReceipts || s.Lag == 0 {
+		s.Torn = false
 	}
 	if s.Framing != 0 || s.TLS { // a framed dialer follows nowhere, and the certificate has one name
 		s.Advised = false

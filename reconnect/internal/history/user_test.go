@@ -371,7 +371,11 @@ func (w *world) newMessage(r *rand.Rand, id string) *message {
 
 // send gives a message to Send, or to SendWait.
 func (w *world) send(r *rand.Rand, id string, wait time.Duration) {
-	m := w.newMessage(r, id)
+	w.sendMessage(r, w.newMessage(r, id), wait)
+}
+
+// sendMessage is send.
+func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 	m.out.Tag = m
 	m.out.Repeatable = r.IntN(4) == 0
 	if r.IntN(4) == 0 {
