@@ -11,25 +11,26 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// tornBatch is an event: a batch of messages is under way when the connection is reset. The peer has the first of them, and a part of
-// a large one.
+// tornBatch is an event: a batch of messages is under way by a narrow window when the connection is reset. The peer has the first of them,
+// and a part of the next.
 var tornBatch = happening{"torn batch", 0, func(w *world, r *rand.Rand, e Event) {
 	if !w.set.Torn || w.calmed.Load() {
 		return
 	}
-	for i, size := range []int{1, 1, 100_000, 1} { // the first is written alone
+	w.oneByOne("narrow", func(p *conntest.Pipe) { p.Window(conntest.ToServer, 1000) })
+	for i, size := range []int{10_000, 1, 10_000, 1} { // the others wait while the first is written
 		m := w.newMessage(r, fmt.Sprintf("t%d.%d", e.Index, i))
 		w.mu.Lock()
 		m.size = size
 		m.out.Message = conn.TextMessage(m.id + " " + strings.Repeat("x", size))
 		w.mu.Unlock()
 		w.sendMessage(r, m, 0)
-		if w.set.Apart {
-			time.Sleep(time.Microsecond)
+		if w.set.Apart { // one alone is over before the next
+			time.Sleep(50 * w.set.Lag)
 		}
 	}
-	time.Sleep(w.set.Lag + upTo(r, w.set.Lag)) // the first part has come, and the client does not know it
-	w.oneByOne("torn batch", (*conntest.Pipe).Reset)
+	time.Sleep(11*w.set.Lag + upTo(r, 8*w.set.Lag)) // what the window holds comes each Lag
+	w.oneByOne("torn", (*conntest.Pipe).Reset)
 }}
 
 // drawTorn draws torn batches, from a stream of its own.
