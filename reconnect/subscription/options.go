@@ -51,14 +51,14 @@ type Options[K comparable] struct {
 
 	// OnReject decides about a key that the venue has refused, has not answered twice, or has
 	// ended without a request. A refused batch is divided, so OnReject gets the one key that is to
-	// blame. If the error says how long to wait (see [backoff.RetryAfter]) no key is to blame: then
-	// OnReject gets each key of the batch. Default: [DecisionDrop] for an error that is marked by [backoff.Permanent], else
-	// [DecisionRetry].
+	// blame. If the error says how long to wait (see [backoff.RetryAfter]), no key is to blame: then
+	// OnReject gets each key of the batch. Default: [DecisionDrop] for an error that is marked by
+	// [backoff.Permanent], else [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 
 	// Backoff says how long a rejected key waits, from the decision on, until the key is asked for
-	// again. The History counts the rejections of the key in a row. If Backoff gives up, the decision is DecisionDrop.
-	// The time in an error (see [backoff.RetryAfter]) is added to the wait. Default:
+	// again. The History counts the rejections of the key in a row. If Backoff gives up, the decision
+	// is DecisionDrop. The time in an error (see [backoff.RetryAfter]) is added to the wait. Default:
 	// &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy
 

@@ -122,7 +122,8 @@ func (b *book[K]) silence(e *entry[K], op Op) {
 }
 
 // refuseAll notes that the venue has refused a whole request. Several keys are asked for again, in
-// requests of half the size. Exception: if the venue says how long to wait, no key is to blame, and each waits.
+// requests of half the size. Exception: if the venue says how long to wait, no key is to blame, and each
+// key waits.
 func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	if len(list) == 1 {
 		b.refuse(op, list, err)
@@ -131,16 +132,14 @@ func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	waits := backoff.Classify(err).RetryAfter > 0
 	for _, e := range list {
 		b.settle(e, func(p *place[K]) {
-			if waits {
-				p.doubt = false
-				b.reject(e, op, err)
-			} else {
+			if !waits {
 				e.most = int32(len(list)+1) / 2
+				return
 			}
+			b.set.stats.Refusals++
+			p.doubt = false
+			b.reject(e, op, err)
 		})
-	}
-	if waits {
-		b.set.stats.Refusals += uint64(len(list))
 	}
 }
 
@@ -242,7 +241,8 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
 			e.calm()
 		case d != DecisionDrop:
-			// The wait begins now, so that Set.Wait sees the refusal although OnReject was slow. A longer wait by another session stays.
+			// The wait begins now, so that Set.Wait sees the refusal although OnReject was slow. A longer wait for
+			// which another session has asked stays.
 			if due := time.Now().Add(wait); !t.resting || due.After(t.due) {
 				t.due = due
 			}
