@@ -27,6 +27,7 @@ const (
 	AckedIsThere      Invariant = "ledger 1: a message is acknowledged only if the peer has it"
 	InOrderOfAdd      Invariant = "ledger 2: first copies reach the peer in the order of Add, without a gap"
 	NotAfterAck       Invariant = "ledger 3: no write of a message begins after its acknowledgement"
+	NotWhatItHas      Invariant = "ledger 4: a session writes no message that the peer has said it has"
 	OnceBySession     Invariant = "ledger 4: a session writes a message at most once"
 	StoredBeforeSent  Invariant = "ledger 5: a message is in the store before it is sent, and a refused one is never sent"
 	NumbersOnce       Invariant = "ledger 5: no number stands for two messages"
@@ -60,6 +61,7 @@ type posts struct {
 // postSession is what the peer knows of a session.
 type postSession struct {
 	epoch int
+	have  uint64          // what the peer has said
 	seen  map[uint64]bool // numbers
 }
 
@@ -454,7 +456,7 @@ func (p *posts) serve(peer *peer, words []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if words[0] == "hello" {
-		p.sessions[peer.session] = &postSession{p.server.epoch, make(map[uint64]bool)}
+		p.sessions[peer.session] = &postSession{p.server.epoch, p.server.have, make(map[uint64]bool)}
 		peer.later(1, framed("have", fmt.Sprint("e", p.server.epoch), p.server.have))
 		return
 	}
@@ -465,6 +467,7 @@ func (p *posts) serve(peer *peer, words []string) {
 	w.remark("%v by %d", strings.Join(words, " "), peer.session)
 	w.check(OnceBySession, !s.seen[seq], "%v twice by %d", words, peer.session)
 	s.seen[seq] = true
+	w.check(NotWhatItHas, seq > s.have, "%v by %d, whose peer had %d", words, peer.session, s.have)
 	if seq <= p.server.have {
 		was := p.server.texts[len(p.server.texts)-int(p.server.have-seq)-1]
 		w.check(NumbersOnce, was == text, "the number %d stands for %s and %s", seq, was, text)

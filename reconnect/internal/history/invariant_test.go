@@ -37,6 +37,7 @@ const (
 	WrittenWhole           Invariant = "6: the server gets no message that nobody sent"
 	DeadlineKept           Invariant = "6: no write begins after the deadline or the age of the message"
 	OrderKept              Invariant = "6: what was accepted first arrives first by each connection"
+	NotOvertaken           Invariant = "6: a Write does not overtake what Send has accepted before"
 	WrittenInOrder         Invariant = "6: what was accepted first is written first, by whatever connection"
 	ItsSessionOnly         Invariant = "6: a message with a Session arrives by that session only"
 	LastMessageArrives     Invariant = "6: without faults a message is written and arrives"
@@ -99,7 +100,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
-	WaitGrows, StableIsEarned, WrittenInOrder, PaceKept, DialsAccept,
+	WaitGrows, StableIsEarned, NotOvertaken, WrittenInOrder, PaceKept, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,
 	LoginsBounded, LoginLeftAtDial, WaitForLogin,
 	AdvisedOnce, HintOfAdvice, RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,
@@ -112,7 +113,7 @@ var Invariants = []Invariant{
 	ErrorNamesSession, LostSaysWhy, RepeatableStays, LostAtOnce, RepeatedFirst, LateIsNotRead, InFlightBounded,
 	CallStats, InCallback, LastIsAnswered,
 
-	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, OnceBySession,
+	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, NotWhatItHas, OnceBySession,
 	StoredBeforeSent, NumbersOnce, LedgerBounded, AllIsDelivered, SurvivesCrash,
 	ExactlyOnce, NumbersAfterCrash,
 

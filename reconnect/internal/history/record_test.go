@@ -77,6 +77,7 @@ type session struct {
 	pipe           *conntest.Pipe
 	jumps          int // of the clock, before it was ready
 	lastOrder      int // of the messages that arrived
+	written        int // the greatest message.after of the writes that arrived
 }
 
 // message is one message of the user.
@@ -84,6 +85,7 @@ type message struct {
 	id       string
 	size     int
 	order    int // of acceptance by Send; 0: by Write
+	after    int // the order of the last message that Send had accepted before this Write
 	out      reconnect.Outgoing
 	due      time.Duration // no write may begin later; 0: ever
 	accepted bool

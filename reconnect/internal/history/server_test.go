@@ -191,6 +191,9 @@ func (w *world) arrive(s *session, data string, err error) {
 	} else if m.order > 0 {
 		w.check(OrderKept, m.order > s.lastOrder, "%s (%d) after %d by session %d", id, m.order, s.lastOrder, s.number)
 		s.lastOrder = m.order
+		w.check(NotOvertaken, m.order > s.written || len(m.arrivals) > 1, "%s (%d) after a Write that began after %d, by session %d", id, m.order, s.written, s.number)
+	} else if m.order == 0 {
+		s.written = max(s.written, m.after)
 	}
 }
 

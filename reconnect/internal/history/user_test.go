@@ -331,6 +331,11 @@ func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.D
 	m := w.newMessage(r, id)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	w.sending.Lock() // so that each message that was given to Send before was accepted
+	w.mu.Lock()
+	m.after = w.order
+	w.mu.Unlock()
+	w.sending.Unlock()
 	at := w.now()
 	err := w.conn.WriteTo(ctx, m.out.Session, m.out.Message)
 	took := w.now() - at
