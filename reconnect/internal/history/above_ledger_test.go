@@ -35,6 +35,7 @@ const (
 	AllIsDelivered    Invariant = "ledger: without faults each accepted message reaches the peer"
 	SurvivesCrash     Invariant = "ledger: what was accepted before a crash reaches the peer in the next run"
 	ExactlyOnce       Invariant = "ledger: a peer that remembers its number has each message once"
+	NotTooOld         Invariant = "ledger: a message expires at its Age, and not before"
 	NumbersAfterCrash Invariant = "ledger 5: no number is used again in the next run"
 )
 
@@ -47,15 +48,19 @@ type posts struct {
 	report bool // ResetReport
 
 	// world.mu guards what follows.
-	disk     *disk
-	server   *inbox
-	accepted map[uint64]string // by ID
-	refused  map[string]bool
-	outcomes map[uint64][]ledger.Outcome
-	ackedAt  map[uint64]time.Duration
-	sessions map[uint64]*postSession
-	texts    int
-	crashed  *moment // what is left after the crash; nil: there was none
+	disk       *disk
+	server     *inbox
+	accepted   map[uint64]string // by ID
+	refused    map[string]bool
+	outcomes   map[uint64][]ledger.Outcome
+	ackedAt    map[uint64]time.Duration
+	gone       map[uint64]bool          // those that have expired or were dropped
+	addedAt    map[string]time.Duration // when Add was called, by text
+	acceptedAt map[uint64]time.Duration // when Add has returned
+	newest     uint64                   // the last session that has asked what the peer has
+	sessions   map[uint64]*postSession
+	texts      int
+	crashed    *moment // what is left after the crash; nil: there was none
 }
 
 // postSession is what the peer knows of a session.
@@ -70,24 +75,35 @@ type moment struct {
 	disk     *disk
 	server   *inbox
 	accepted map[uint64]string
+	gone     map[uint64]bool
 }
 
 // inbox is the memory of the peer.
 type inbox struct {
 	epoch int
-	have  uint64   // of this epoch
-	texts []string // of all epochs, in the order in which they came
+	have  uint64            // of this epoch
+	gaps  bool              // numbers may be left out
+	seqs  map[uint64]string // of this epoch
+	texts []string          // of all epochs, in the order in which they came
 }
 
-func (i *inbox) clone() *inbox { return &inbox{i.epoch, i.have, slices.Clone(i.texts)} }
+func (i *inbox) clone() *inbox {
+	return &inbox{i.epoch, i.have, i.gaps, maps.Clone(i.seqs), slices.Clone(i.texts)}
+}
 
 // take takes a message, and reports whether its number is the next, or was there before.
 func (i *inbox) take(seq uint64, text string) bool {
-	if seq == i.have+1 {
-		i.have++
+	if seq == i.have+1 || i.gaps && seq > i.have {
+		i.have, i.seqs[seq] = seq, text
 		i.texts = append(i.texts, text)
 	}
-	return seq <= i.have
+	return i.seqs[seq] != ""
+}
+
+// forget begins another epoch.
+func (i *inbox) forget() {
+	i.epoch, i.have = i.epoch+1, 0
+	clear(i.seqs)
 }
 
 // disk is a ledger.Store that survives a crash.
@@ -180,10 +196,11 @@ func newPosts(w *world) *posts {
 	p := &posts{
 		w: w, most: 3 + r.IntN(40), report: r.IntN(4) == 0,
 		disk:   &disk{w: w, program: newProgram(), records: make(map[uint64]ledger.Record), ever: make(map[uint64]bool)},
-		server: &inbox{}, accepted: make(map[uint64]string), refused: make(map[string]bool),
-		outcomes: make(map[uint64][]ledger.Outcome), ackedAt: make(map[uint64]time.Duration), sessions: make(map[uint64]*postSession),
+		server: &inbox{gaps: w.set.LedgerAge > 0 || w.set.DropOldest, seqs: make(map[uint64]string)}, accepted: make(map[uint64]string), refused: make(map[string]bool),
+		outcomes: make(map[uint64][]ledger.Outcome), ackedAt: make(map[uint64]time.Duration),
+		gone: make(map[uint64]bool), addedAt: make(map[string]time.Duration), acceptedAt: make(map[uint64]time.Duration), sessions: make(map[uint64]*postSession),
 	}
-	o := &ledger.Options{Encode: p.encode, Ack: readAck, Messages: p.most, OnDone: p.onDone, Store: p.disk}
+	o := &ledger.Options{Encode: p.encode, Ack: readAck, Messages: p.most, OnDone: p.onDone, Store: p.disk, Age: w.set.LedgerAge, DropOldest: w.set.DropOldest}
 	if p.report {
 		o.OnReset = ledger.ResetReport
 	}
@@ -230,6 +247,15 @@ func (p *posts) onDone(s ledger.Settled) {
 	case ledger.OutcomeAcknowledged:
 		p.ackedAt[s.ID] = w.now()
 		w.check(AckedIsThere, slices.Contains(p.server.texts, string(s.Data)), "%s", s.Data)
+		if at, ok := p.acceptedAt[s.ID]; ok && w.set.LedgerAge > 0 {
+			w.check(NotTooOld, w.now()-at <= w.set.LedgerAge, "%s, which was accepted at %v, is acknowledged", s.Data, at)
+		}
+	case ledger.OutcomeExpired:
+		p.gone[s.ID] = true
+		w.check(NotTooOld, w.set.LedgerAge > 0 && w.now()-p.addedAt[string(s.Data)] >= w.set.LedgerAge, "%s, which was added at %v", s.Data, p.addedAt[string(s.Data)])
+	case ledger.OutcomeDropped:
+		p.gone[s.ID] = true
+		w.check(OneOutcome, w.set.DropOldest, "%s is %v", s.Data, s.Outcome)
 	case ledger.OutcomeForgotten:
 		w.check(OneOutcome, p.report && p.server.epoch > 0, "%s is %v", s.Data, s.Outcome)
 	case ledger.OutcomeLeft:
@@ -296,7 +322,7 @@ func (p *posts) step(r *rand.Rand, e Event) {
 	default: // the peer forgets us
 		w.mu.Lock()
 		w.remark("the peer forgets")
-		p.server.epoch, p.server.have = p.server.epoch+1, 0
+		p.server.forget()
 		w.mu.Unlock()
 		if !w.calmed.Load() {
 			w.oneByOne("forgets", (*conntest.Pipe).Reset)
@@ -309,6 +335,7 @@ func (p *posts) add(add func([]byte) (uint64, error)) {
 	w.mu.Lock()
 	p.texts++
 	text := fmt.Sprint("p", p.texts)
+	p.addedAt[text] = w.now()
 	w.mu.Unlock()
 	id, err := add([]byte(text))
 	stats := p.ledger.Stats()
@@ -325,7 +352,7 @@ func (p *posts) add(add func([]byte) (uint64, error)) {
 	}
 	w.check(NumbersOnce, p.accepted[id] == "", "the ID %d stands for %s and %s", id, p.accepted[id], text)
 	w.check(StoredBeforeSent, p.disk.ever[id], "%s was accepted, and was not stored", text)
-	p.accepted[id] = text
+	p.accepted[id], p.acceptedAt[id] = text, w.now()
 }
 
 // crash keeps what a crash would leave now: the disk, and what the peer has.
@@ -334,7 +361,7 @@ func (p *posts) crash() {
 	defer p.w.mu.Unlock()
 	if p.crashed == nil {
 		p.w.remark("crash")
-		p.crashed = &moment{p.disk.clone(), p.server.clone(), maps.Clone(p.accepted)}
+		p.crashed = &moment{p.disk.clone(), p.server.clone(), maps.Clone(p.accepted), maps.Clone(p.gone)}
 	}
 }
 
@@ -351,12 +378,12 @@ func (p *posts) rest() {
 	defer w.mu.Unlock()
 	w.check(AllIsDelivered, err == nil, "%v", err)
 	if !p.report || p.server.epoch == 0 {
-		p.complete(AllIsDelivered, p.server, p.accepted)
+		p.complete(AllIsDelivered, p.server, p.accepted, p.gone)
 	}
 }
 
 // complete checks that the peer has all messages. The caller holds world.mu.
-func (p *posts) complete(i Invariant, server *inbox, accepted map[uint64]string) {
+func (p *posts) complete(i Invariant, server *inbox, accepted map[uint64]string, gone map[uint64]bool) {
 	count := make(map[string]int)
 	for _, text := range server.texts {
 		count[text]++
@@ -364,7 +391,7 @@ func (p *posts) complete(i Invariant, server *inbox, accepted map[uint64]string)
 		p.w.check(StoredBeforeSent, !p.refused[text], "%s was refused, and came", text)
 	}
 	for id, text := range accepted {
-		p.w.check(i, count[text] > 0, "%s, which is %d, did not come", text, id)
+		p.w.check(i, count[text] > 0 || gone[id], "%s, which is %d, did not come", text, id)
 	}
 }
 
@@ -413,7 +440,7 @@ func (p *posts) over() {
 	defer w.mu.Unlock()
 	w.check(SurvivesCrash, err == nil, "%v", err)
 	if !p.report || m.server.epoch == 0 {
-		p.complete(SurvivesCrash, m.server, m.accepted)
+		p.complete(SurvivesCrash, m.server, m.accepted, m.gone)
 	}
 }
 
@@ -456,6 +483,7 @@ func (p *posts) serve(peer *peer, words []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if words[0] == "hello" {
+		p.newest = max(p.newest, peer.session)
 		p.sessions[peer.session] = &postSession{p.server.epoch, p.server.have, make(map[uint64]bool)}
 		peer.later(1, framed("have", fmt.Sprint("e", p.server.epoch), p.server.have))
 		return
@@ -468,11 +496,12 @@ func (p *posts) serve(peer *peer, words []string) {
 	w.check(OnceBySession, !s.seen[seq], "%v twice by %d", words, peer.session)
 	s.seen[seq] = true
 	w.check(NotWhatItHas, seq > s.have, "%v by %d, whose peer had %d", words, peer.session, s.have)
-	if seq <= p.server.have {
-		was := p.server.texts[len(p.server.texts)-int(p.server.have-seq)-1]
+	was := p.server.seqs[seq]
+	if was != "" {
 		w.check(NumbersOnce, was == text, "the number %d stands for %s and %s", seq, was, text)
 	}
-	w.check(InOrderOfAdd, p.server.take(seq, text), "%v by %d, after %d", words, peer.session, p.server.have)
+	late := p.server.gaps && peer.session < p.newest // what has expired may come by an older connection
+	w.check(InOrderOfAdd, p.server.take(seq, text) || late, "%v by %d, after %d", words, peer.session, p.server.have)
 	r := w.plan.stream(actorAboveAnswer + seq<<20 + peer.session)
 	delay := 1 + upTo(r, 300*time.Millisecond)
 	if r.IntN(5) == 0 && !w.calmed.Load() {

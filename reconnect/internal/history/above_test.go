@@ -79,7 +79,7 @@ const (
 	actorAbove        = 1 << 20 // draws the part of the plan
 	actorAboveOptions = actorAbove + 1
 	actorAboveMore    = actorAbove + 2 // draws a Bridge or a Group for a plan that would have nothing
-	actorAboveServer  = actorAbove + 3 // draws settings of the server of a Bridge or a Set
+	actorAboveServer  = actorAbove + 3 // draws more settings of a Bridge, a Set or a Ledger
 	actorAboveAnswer  = 1 << 21        // and the number of the request
 	aboveIndex        = 1000           // of the first event
 )
@@ -105,11 +105,17 @@ func (p *Plan) drawAbove() {
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 }
 
-// drawAboveServer draws settings of the server of a Bridge or a Set.
+// drawAboveServer draws settings of the server of a Bridge or a Set, and options of a Ledger.
 func (p *Plan) drawAboveServer() {
 	r, s := p.stream(actorAboveServer), &p.Settings
 	early, unset, waits := r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(2) == 0
 	s.EarlyState, s.FetchesUnset = early && s.Above == aboveBridge, unset && s.Above == aboveBridge
+	if age, drops := r.IntN(3) == 0, r.IntN(4) == 0; s.Above == aboveLedger {
+		s.DropOldest = drops
+		if age {
+			s.LedgerAge = time.Second + upTo(r, 20*time.Second)
+		}
+	}
 	s.AskWait = waits && (s.Above == aboveBridge || s.Above == aboveSubscription)
 }
 

@@ -147,7 +147,7 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		5390574,          // a slow ProbeStart, which took the time that the peer has
 		5728225, 5889039, // a Check during SessionReady, which was forgotten
 	} {
-		p, err := drawn(t, seed).Without([]string{"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn"}) // settings that there were not then
+		p, err := drawn(t, seed).Without([]string{"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest"}) // settings that there were not then
 		require.NoError(t, err)
 		require.Empty(t, Run(t, p).Violations, "seed %d", seed)
 	}
@@ -160,7 +160,7 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		11009553,  // the library: a kick during a wait of the policy, while no login was left
 		90081585,  // the library: a fetch that returned while the reader had a seam, and healed a stream
 	} {
-		p, err := drawn(t, seed).Without([]string{"EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn"})
+		p, err := drawn(t, seed).Without([]string{"EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest"})
 		require.NoError(t, err)
 		require.Empty(t, Run(t, p).Violations, "seed %d", seed)
 	}

@@ -115,7 +115,7 @@ var Invariants = []Invariant{
 
 	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, NotWhatItHas, OnceBySession,
 	StoredBeforeSent, NumbersOnce, LedgerBounded, AllIsDelivered, SurvivesCrash,
-	ExactlyOnce, NumbersAfterCrash,
+	ExactlyOnce, NotTooOld, NumbersAfterCrash,
 
 	ItemOnce, ItemInPlace, ItemIsTrue, StaleAfterSeam, StaleThenHealed,
 	HealedIsComplete, LossHasReason, HoldBounded, FetchesBounded, FetchWaits, FetchesEnd,

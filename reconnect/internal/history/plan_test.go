@@ -72,19 +72,21 @@ type Settings struct {
 	Tick           time.Duration
 	Lag            time.Duration // of each connection, one way
 	TLS            bool
-	Late           int  // how late a peer answers for a while, in tenths of Silence; 0: there is no such while
-	Permits        int  // of the gate, at a time
-	Rivals         int  // at the gate
-	Ending         int  // one of the endings
-	Early          bool // it ends while things go wrong
-	FaultsStay     bool // connections that hang when the faults end go on hanging
-	Above          int  // what is above the Conn
-	EarlyState     bool // of a Bridge: a fetch returns what the server had when the fetch began
-	FetchesUnset   bool // of a Bridge: Options.Fetches has its default
-	Advised        bool // advice names an address
-	Torn           bool // there are torn batches
-	AskWait        bool // of a Bridge and a Set: the server may say how long to wait when it refuses
-	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
+	Late           int           // how late a peer answers for a while, in tenths of Silence; 0: there is no such while
+	Permits        int           // of the gate, at a time
+	Rivals         int           // at the gate
+	Ending         int           // one of the endings
+	Early          bool          // it ends while things go wrong
+	FaultsStay     bool          // connections that hang when the faults end go on hanging
+	Above          int           // what is above the Conn
+	EarlyState     bool          // of a Bridge: a fetch returns what the server had when the fetch began
+	LedgerAge      time.Duration // of a Ledger: Options.Age
+	DropOldest     bool          // of a Ledger: Options.DropOldest
+	FetchesUnset   bool          // of a Bridge: Options.Fetches has its default
+	Advised        bool          // advice names an address
+	Torn           bool          // there are torn batches
+	AskWait        bool          // of a Bridge and a Set: the server may say how long to wait when it refuses
+	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
 // The readers.
