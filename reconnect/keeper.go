@@ -165,7 +165,6 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 	if k.origin != nil {
 		k.origin.before.Store(nil)
 	}
-	k.c.kicks.Lower()
 	s.Ready()
 	k.c.layers.ready(l.Session)
 	l.start(k.c.age(l))
