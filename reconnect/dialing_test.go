@@ -226,6 +226,24 @@ func TestAKickDuringADialBeginsAnotherBeside(t *testing.T) {
 	})
 }
 
+// A dial that has failed for good ends the other one, whose error says so.
+func TestADialThatHasFailedForGoodEndsTheOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(hanging{})
+		var done []error
+		o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) { done = append(done, d.Err) }}
+		c := s.open(&o)
+		s.wantDial()
+		c.Kick()
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		<-c.Done()
+		require.Len(t, done, 2)
+		require.ErrorIs(t, done[0], errLost)
+		require.ErrorIs(t, done[1], context.Canceled)
+		require.ErrorContains(t, done[1], "another dial has failed for good")
+	})
+}
+
 func TestCloseEndsBothDials(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(hanging{})

@@ -204,7 +204,10 @@ func TestALayerStartsBeforeTheFirstDial(t *testing.T) {
 		var got *reconnect.Conn
 		var n notes
 		bad := errors.New("used already")
-		last := &reconnect.Layer{Start: func(*reconnect.Conn) error { return bad }}
+		last := &reconnect.Layer{
+			Start: func(*reconnect.Conn) error { return bad },
+			End:   func(error) { n.add("the last one ends") },
+		}
 		o := withPolicy(every(time.Second))
 		o.Layers = []*reconnect.Layer{
 			{Start: func(c *reconnect.Conn) error { n.add("starts as " + c.State().String()); got = c; return nil }},
