@@ -343,7 +343,8 @@ func TestASnapshotCanComeInTheStream(t *testing.T) {
 	})
 }
 
-// The last seam came during the fetch that brought what was missing, so another fetch follows. What that one lacks is another matter.
+// The last seam came during the fetch that brought what was missing, so another fetch follows. Numbers that the second fetch lacks have
+// Patience of their own.
 func TestPatienceBeginsAnewWhenNothingIsMissing(t *testing.T) {
 	p := &store{last: 5, takes: time.Second}
 	past := func(ctx context.Context, r bridge.Request[string]) ([]item, error) {

@@ -115,23 +115,54 @@ func TestALateSnapshotOfTheLastEpochIsDropped(t *testing.T) {
 	})
 }
 
-// The server answers with what it had when the fetch began, in the last epoch. Between the two there was a seam, and a number of the next.
-func TestASnapshotOfTheLastEpochIsNotProvedByANumberOfTheNext(t *testing.T) {
-	snapshots := []item{{Epoch: "x", Last: 4}, {Epoch: "y", Last: 3}}
-	snapshot := func(context.Context, string) (item, error) {
-		it := snapshots[0]
-		snapshots = snapshots[1:]
-		time.Sleep(time.Second)
-		return it, nil
+// The fetch returns what the server had when the fetch began, in epoch x. Meanwhile a number of epoch y has come, with or without a seam
+// before it.
+func TestAFetchOfTheLastEpochHealsNothing(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		snapshots := []item{{Epoch: "x", Last: 4}, {Epoch: "y", Last: 3}}
+		snapshot := func(context.Context, string) (item, error) {
+			it := snapshots[0]
+			snapshots = snapshots[1:]
+			time.Sleep(time.Second)
+			return it, nil
+		}
+		inScene(t, &options{Snapshot: snapshot}, func(s *scene) {
+			if lost {
+				s.send(item{Key: "a", Epoch: "x", Last: 3})
+				s.seam(reconnect.Seam{Lost: 1})
+			} else {
+				require.NoError(t, s.b.Follow("a", bridge.Cursor{}))
+			}
+			s.send(item{Key: "a", Epoch: "y", Last: 2})
+			time.Sleep(1500 * time.Millisecond)
+			s.want("a: stale 1-", "a: snapshot 4@x")
+			time.Sleep(time.Second)
+			s.want("a: snapshot 3@y", "a: healed 3@y")
+		})
 	}
-	inScene(t, &options{Snapshot: snapshot}, func(s *scene) {
-		s.send(item{Key: "a", Epoch: "x", Last: 3})
-		s.seam(reconnect.Seam{Lost: 1})
+}
+
+// The same without snapshots.
+func TestAPastOfTheLastEpochHealsNothing(t *testing.T) {
+	epochs := []string{"x", "y"}
+	past := func(_ context.Context, r bridge.Request[string]) ([]item, error) {
+		epoch := epochs[0]
+		if len(epochs) > 1 {
+			epochs = epochs[1:]
+		}
+		time.Sleep(time.Second)
+		if r.After.Epoch == epoch && r.After.Offset > 0 {
+			return nil, nil
+		}
+		return []item{{Epoch: epoch, Last: 1}, {Epoch: epoch, Last: 2}, {Epoch: epoch, Last: 3}}, nil
+	}
+	inScene(t, &options{Past: past}, func(s *scene) {
+		require.NoError(t, s.b.Follow("a", bridge.Cursor{}))
 		s.send(item{Key: "a", Epoch: "y", Last: 2})
 		time.Sleep(1500 * time.Millisecond)
-		s.want("a: stale 1-", "a: snapshot 4@x")
-		time.Sleep(time.Second)
-		s.want("a: snapshot 3@y", "a: healed 3@y")
+		s.want("a: stale 1-", "a: past 1@x", "a: past 2@x", "a: past 3@x")
+		time.Sleep(2 * time.Second)
+		s.want("a: lost 4-@x", "a: past 1@y", "a: past 2@y", "a: past 3@y", "a: healed 3@y")
 	})
 }
 

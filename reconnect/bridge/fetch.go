@@ -75,8 +75,8 @@ func (b *Bridge[K, T]) subscribed(s *stream[K, T]) {
 	b.enqueue(s)
 }
 
-// expect gives a snapshot that has to come in the stream the time to come by itself. A longer wait stays,
-// because the server may have asked for it.
+// expect gives a snapshot that has to come in the stream the time to come by itself. If the stream waits longer
+// already, that wait stays, because the server may have asked for it.
 func (b *Bridge[K, T]) expect(s *stream[K, T]) {
 	if at := time.Now().Add(b.o.Timeout); b.asks(s) && at.After(s.due) {
 		b.setDue(s, at)

@@ -58,7 +58,8 @@ type Options[K comparable, T any] struct {
 
 	// Ask asks the server to send a snapshot in the stream, for instance by subscribing once more.
 	// Set Ask or Snapshot, not both. Ask returns when the request is written. If no item with
-	// Snapshot set comes within Timeout, Ask is called again. After a seam the new subscription is
+	// Snapshot set comes within Timeout, Ask is called again. After an error Ask is called again after
+	// the wait of Policy and the time for which the server has asked, whatever comes meanwhile. After a seam the new subscription is
 	// expected to bring a snapshot: Ask is called only if none comes within Timeout after the first
 	// message of the stream.
 	Ask func(ctx context.Context, key K) error

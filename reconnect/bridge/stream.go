@@ -217,13 +217,22 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 
 // take gives an item that is due to the reader, and moves the cursor over it.
 func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
-	if s.cursor == (Cursor{}) && n.item.Epoch != s.epoch { // what is held is of an epoch that is over
-		b.drop(s)
-		s.head = 0
+	if s.cursor == (Cursor{}) && n.item.Epoch != s.epoch {
+		b.leaveEpoch(s)
 	}
 	s.cursor = Cursor{n.item.Epoch, n.item.Last}
 	s.pages = 0
 	b.give(s, n)
+}
+
+// leaveEpoch drops what is held, because an item of another epoch has come. If a live number has come since the last
+// reason to fetch, it is of the epoch that ends here, so it proves nothing, and the item may be older: another fetch is due.
+func (b *Bridge[K, T]) leaveEpoch(s *stream[K, T]) {
+	if s.proof == s.round {
+		s.round++
+	}
+	b.drop(s)
+	s.head = 0
 }
 
 // give gives an item to the reader.
@@ -261,8 +270,7 @@ func (b *Bridge[K, T]) drain(s *stream[K, T]) {
 func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	it := &n.item
 	if it.Epoch != s.epochNow() {
-		b.drop(s)
-		s.head, s.proof = 0, 0 // the last live number was of another epoch
+		b.leaveEpoch(s)
 	}
 	if it.Epoch != s.cursor.Epoch && s.known && n.session > 0 {
 		s.before, s.changed = s.cursor.Epoch, n.session
