@@ -31,9 +31,10 @@ type Answer[K comparable] struct {
 	Keys []K
 
 	// Err says that the venue has refused, and why. If the venue refuses several keys at once, they
-	// are asked for in two halves, because the error may be about one key. Return [ErrAlready] for
-	// "already subscribed" and "not subscribed", because a request whose answer was lost is sent
-	// twice. Default: the venue has agreed.
+	// are asked for in two halves, because the error may be about one key. If Err says how long to
+	// wait (see [backoff.RetryAfter]), a ready session asks for nothing before that. Return
+	// [ErrAlready] for "already subscribed" and "not subscribed", because a request whose answer was
+	// lost is sent twice. Default: the venue has agreed.
 	Err error
 
 	// Refused are the keys that the venue has refused, with Err. The venue has agreed to the other

@@ -227,25 +227,42 @@ func TestAPermanentRefusalIsDroppedByDefault(t *testing.T) {
 	})
 }
 
-// The wait after a refusal has what the venue asks for on top. A batch is not divided then.
-func TestARefusalMaySayHowLongToWait(t *testing.T) {
-	for _, keys := range [][]string{{"a"}, {"a", "b", "c", "d"}} {
-		inBubble(t, nil, func(t *testing.T, s *scene) {
-			s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
-				a, ok := answer(m)
-				a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
-				return a, ok
-			}
-			s.venue.Next(venueFault{Err: "too many"})
-			s.ready(keys...)
-			time.Sleep(21*time.Second - 1)
-			require.Equal(t, 1, s.venue.Stats().Requests)
-			require.Equal(t, uint64(len(keys)), s.set.Stats().Refusals)
-			time.Sleep(time.Nanosecond)
-			s.synced(keys...)
-			require.Equal(t, 2, s.venue.Stats().Requests)
-		})
+// laterByName makes an error whose text is "later" one that asks for 20 s.
+func laterByName(m reconnect.Message) (subscription.Answer[string], bool) {
+	a, ok := answer(m)
+	if a.Err != nil && a.Err.Error() == "later" {
+		a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
 	}
+	return a, ok
+}
+
+// The wait after a refusal has what the venue asks for on top.
+func TestARefusalMaySayHowLongToWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Answer = laterByName
+		s.venue.Next(venueFault{Err: "later"})
+		s.ready("a")
+		time.Sleep(21*time.Second - 1)
+		require.Equal(t, 1, s.venue.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		s.synced("a")
+	})
+}
+
+// The halves of a batch, and other keys, wait too.
+func TestTheRefusalOfABatchMaySayHowLongToWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Answer = laterByName
+		s.venue.Next(venueFault{Err: "later"})
+		s.ready("a", "b", "c", "d")
+		s.set.Add("e")
+		time.Sleep(20*time.Second - 1)
+		require.Equal(t, 1, s.venue.Stats().Requests)
+		require.Equal(t, subscription.StateWaiting, s.set.State("a"))
+		time.Sleep(time.Nanosecond)
+		s.synced("a", "b", "c", "d", "e")
+		require.LessOrEqual(t, s.venue.Stats().Requests, 4)
+	})
 }
 
 func TestAVenueThatNamesNothingIsAskedOneByOne(t *testing.T) {
@@ -591,13 +608,7 @@ func TestARefusalByAnotherSessionDoesNotShortenTheWait(t *testing.T) {
 			}
 			return nil
 		}
-		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
-			a, ok := answer(m)
-			if a.Err != nil && a.Err.Error() == "later" {
-				a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
-			}
-			return a, ok
-		}
+		s.so.Answer = laterByName
 		s.venue.Next(venueFault{Err: "later", Slow: 2 * time.Second}, venueFault{Err: "no", Slow: 3 * time.Second})
 		s.ready()
 		s.conn.Rotate(1, reconnect.Advice{})

@@ -51,7 +51,8 @@
 //     id. After a second missing answer, and after a refusal, OnReject decides: [DecisionRetry] (the
 //     default), [DecisionDrop] or [DecisionRedial]. The waits grow, and go on from session to session.
 //  4. One bad key costs only itself. The keys of a refused batch are asked for in batches of half the
-//     size, and a key that was refused alone stays alone, until the venue agrees to the key.
+//     size, and a key that was refused alone stays alone, until the venue agrees to the key. If the
+//     venue says how long to wait, the session asks for nothing before that.
 //  5. A late answer confirms nothing. If a late answer contradicts the state of a key, the key is
 //     asked for, or removed, again: a venue may work off requests beside each other, as Action Cable
 //     and AnyCable do (rails#58698, anycable-go#148).

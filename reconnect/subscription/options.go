@@ -51,9 +51,8 @@ type Options[K comparable] struct {
 
 	// OnReject decides about a key that the venue has refused, has not answered twice, or has
 	// ended without a request. A refused batch is divided, so OnReject gets the one key that is to
-	// blame. If the error says how long to wait (see [backoff.RetryAfter]), no key is to blame: then
-	// OnReject gets each key of the batch. Default: [DecisionDrop] for an error that is marked by
-	// [backoff.Permanent], else [DecisionRetry].
+	// blame. Default: [DecisionDrop] for an error that is marked by [backoff.Permanent], else
+	// [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 
 	// Backoff says how long a rejected key waits, from the decision on, until the key is asked for

@@ -122,24 +122,23 @@ func (b *book[K]) silence(e *entry[K], op Op) {
 }
 
 // refuseAll notes that the venue has refused a whole request. Several keys are asked for again, in
-// requests of half the size. Exception: if the venue says how long to wait, no key is to blame, and each
-// key waits.
+// requests of half the size. If the venue says how long to wait, b asks for nothing before that.
+// Exception: while the session opens the keys are asked for at once, because nothing else would wake b.
 func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	if len(list) == 1 {
 		b.refuse(op, list, err)
 		return
 	}
-	waits := backoff.Classify(err).RetryAfter > 0
+	b.pause(backoff.Classify(err).RetryAfter)
 	for _, e := range list {
-		b.settle(e, func(p *place[K]) {
-			if !waits {
-				e.most = int32(len(list)+1) / 2
-				return
-			}
-			b.set.stats.Refusals++
-			p.doubt = false
-			b.reject(e, op, err)
-		})
+		b.settle(e, func(*place[K]) { e.most = int32(len(list)+1) / 2 })
+	}
+}
+
+// pause has b ask for nothing for so long, or for longer if b pauses already.
+func (b *book[K]) pause(d time.Duration) {
+	if at := time.Now().Add(d); at.After(b.hold) {
+		b.hold = at
 	}
 }
 
@@ -241,8 +240,8 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
 			e.calm()
 		case d != DecisionDrop:
-			// The wait begins now, so that Set.Wait sees the refusal although OnReject was slow. A longer wait for
-			// which another session has asked stays.
+			// The wait begins at the decision: else a slow OnReject would leave no time in which Set.Wait sees the
+			// refusal. If the key already waits longer because of another session, that wait stays.
 			if due := time.Now().Add(wait); !t.resting || due.After(t.due) {
 				t.due = due
 			}

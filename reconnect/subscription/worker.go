@@ -181,7 +181,7 @@ func (b *book[K]) wrote(r *request[K], err error) error {
 		b.release(r)
 	default: // the Conn has not taken it
 		b.release(r)
-		b.hold = time.Now().Add(writeAgain)
+		b.pause(writeAgain)
 	}
 	return nil
 }
