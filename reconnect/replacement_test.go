@@ -379,8 +379,8 @@ func TestRotationsAreForgotten(t *testing.T) {
 	}
 }
 
-// The dial of a rotation that becomes the redial may be answered long after the rotation is over. And the hook for the end of the old
-// session may take longer than that dial.
+// The dial of a rotation that becomes the redial may be answered long after the rotation is over. SessionDone of the old session
+// may take longer than that dial.
 func TestASessionAfterALossDuringARotationKnowsTheLoss(t *testing.T) {
 	for _, slow := range []time.Duration{0, 5 * time.Second} {
 		afterALoss(t, slow)

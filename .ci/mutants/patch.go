@@ -45,8 +45,8 @@ func load(dir, only string) (patches []*patch, err error) {
 			return nil, err
 		}
 		promise, diff, found := bytes.Cut(text, []byte("\n--- "))
-		if !found || len(bytes.TrimSpace(promise)) == 0 {
-			return nil, fmt.Errorf("%s has no promise, or no diff behind it", file)
+		if !found || len(bytes.TrimSpace(promise)) == 0 || bytes.Contains(promise, []byte("diff --git")) {
+			return nil, fmt.Errorf("%s has no promise, or no diff behind it, or a line of git between the two", file)
 		}
 		p := &patch{name: name, promise: strings.Join(strings.Fields(string(promise)), " "), diff: append([]byte("--- "), diff...)}
 		for line := range bytes.Lines(p.diff) {

@@ -62,7 +62,7 @@ type failing struct {
 
 func (f failing) Write(conn.Message) error { *f.n++; return fmt.Errorf("write %d fails", *f.n) }
 
-// The heartbeats that come behind it get no answer.
+// After an answer that could not be written, no heartbeat is answered.
 func TestTheFirstAnswerThatFailsIsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, writes := conntest.NewFake(nil), 0

@@ -389,7 +389,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			w.check(HealedIsComplete, number == 0 || e.Epoch > epoch || e.Epoch == epoch && int(e.Last) >= number, "stream %d had %s %d at %v: %+v", e.Key, epoch, number, p.least, e)
 		}
 		p.stale, p.least = false, 0
-		for _, how := range []string{"past", "snapshot", "ask"} { // a fetch that fails later does not count
+		for _, how := range []string{"past", "snapshot", "ask"} { // a wait that was asked for before does not bind the next fetch
 			delete(s.waits, fetchOf{how, e.Key})
 		}
 	}
@@ -597,7 +597,7 @@ func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, 
 	if !w.set.EarlyState {
 		at = w.now()
 	}
-	if w.set.AskWait && errors.Is(err, errFetch) {
+	if w.set.AskWait && errors.Is(err, errFetch) && ctx.Err() == nil {
 		s.waits[of] = w.now() + told
 	}
 	return number, at, func() {

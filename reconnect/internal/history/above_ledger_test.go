@@ -35,7 +35,7 @@ const (
 	AllIsDelivered    Invariant = "ledger: without faults each accepted message reaches the peer"
 	SurvivesCrash     Invariant = "ledger: what was accepted before a crash reaches the peer in the next run"
 	ExactlyOnce       Invariant = "ledger: a peer that remembers its number has each message once"
-	NotTooOld         Invariant = "ledger: a message expires at its Age, and not before"
+	NotTooOld         Invariant = "ledger: a message does not expire before its Age, and is not acknowledged after it"
 	NumbersAfterCrash Invariant = "ledger 5: no number is used again in the next run"
 )
 

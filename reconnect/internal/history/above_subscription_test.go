@@ -337,7 +337,8 @@ func (t *topics) encode(r *subscription.Request[string]) (conn.Message, error) {
 	w.check(FewAnswersDue, due <= most, "%d requests wait for their answers, and one more is made: InFlight is %d", due, t.inFlight)
 	for _, k := range r.Keys {
 		if wish, ok := t.waits[k]; ok && r.Op == subscription.OpSubscribe {
-			if !w.of(wish.session).done { // which may have ended before OnReject could decide
+			// A session that has ended may not have judged the refusal, and another one does not wait for the refusal of a batch.
+			if !w.of(wish.session).done && !w.rotated {
 				w.check(AskWaits, w.now() >= wish.at, "%s, and the server wants that at %v", k, wish.at)
 			}
 			delete(t.waits, k)
@@ -378,8 +379,10 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		switch {
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
-			// Not if nobody wants the key, if the answer is late, or if OnReject may have to decide about the refusal by another session.
-			if told > 0 && t.refs[k] > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() && !w.rotated {
+			// Not if nobody wants the key, if the answer is late, if OnReject may have to decide about the refusal by another session, or
+			// if a session that opens divides the request.
+			divided := len(r.keys) > 1 && !w.of(m.Session).ready
+			if told > 0 && !divided && t.refs[k] > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() && !w.rotated {
 				t.waits[k] = wish{w.now() + told, m.Session}
 			}
 		case r.op == subscription.OpSubscribe:
@@ -400,11 +403,13 @@ func (t *topics) onReject(r subscription.Rejection[string]) subscription.Decisio
 	t.troubled[r.Key], t.rejected[r.Key] = true, w.now()
 	w.remark("%s is rejected: %v", r.Key, errors.Is(r.Err, errRefused))
 	row := t.row[r.Key]
-	if r.Tries == 1 {
+	if r.Tries == 1 || row == nil {
 		row = &rejections{first: w.now()}
 		t.row[r.Key] = row
 	}
-	row.n, t.told[r.Key] = r.Tries, backoff.Classify(r.Err).RetryAfter
+	row.n++
+	w.check(BackoffIsTold, r.Tries == row.n, "rejection %d of %s, and %d were in a row", r.Tries, r.Key, row.n)
+	t.told[r.Key] = backoff.Classify(r.Err).RetryAfter
 	if t.drops && r.Key == badKey && errors.Is(r.Err, errRefused) {
 		delete(t.waits, r.Key)
 		return subscription.DecisionDrop

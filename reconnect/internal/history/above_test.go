@@ -24,7 +24,7 @@ const (
 	aboveDrain  = aboves + 1
 )
 
-// aboveNames are their names for the flag -above.
+// aboveNames are the values of the flag -above, in the order of the constants.
 var aboveNames = []string{"nothing", "subscription", "call", "ledger", "bridge", "drain"}
 
 // above is what a history has above its Conn: its user, and its part of the server. Its messages begin

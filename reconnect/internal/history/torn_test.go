@@ -29,7 +29,7 @@ var tornBatch = happening{"torn batch", 0, func(w *world, r *rand.Rand, e Event)
 			time.Sleep(50 * w.set.Lag)
 		}
 	}
-	time.Sleep(11*w.set.Lag + upTo(r, 8*w.set.Lag)) // what the window holds comes each Lag
+	time.Sleep(11*w.set.Lag + upTo(r, 8*w.set.Lag)) // in each Lag the bytes of one window arrive
 	w.oneByOne("torn", (*conntest.Pipe).Reset)
 }}
 

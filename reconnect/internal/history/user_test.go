@@ -379,7 +379,7 @@ func (w *world) send(r *rand.Rand, id string, wait time.Duration) {
 	w.sendMessage(r, w.newMessage(r, id), wait)
 }
 
-// sendMessage is send.
+// sendMessage gives m to Send, or to SendWait if wait is not 0.
 func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 	m.out.Tag = m
 	m.out.Repeatable = r.IntN(4) == 0
