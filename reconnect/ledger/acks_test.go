@@ -206,6 +206,31 @@ func TestInARotationTheNewestReadySessionWrites(t *testing.T) {
 	})
 }
 
+// SessionReady of the old session returns when the next session is ready already. The peer of the old one has another epoch.
+func TestASlowSessionReadyBeginsNoNewNumbers(t *testing.T) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
+		s.options.Run.Trace = &reconnect.Trace{SessionReady: func(s *reconnect.Session) {
+			if s.Number == 1 {
+				time.Sleep(10 * time.Second)
+			}
+		}}
+		s.resume = func(o *reconnect.Opening) error {
+			return s.ledger.ResumeEpoch(o, fmt.Sprint("epoch ", o.Session), 0)
+		}
+		s.open()
+		s.accept()
+		s.conn.Rotate(1, reconnect.Advice{})
+		next := s.accept()
+		s.add("a", "b")
+		require.NoError(t, s.ledger.AckedTo(2, 1))
+		time.Sleep(20 * time.Second)
+		s.add("c")
+		require.Equal(t, "1:a, 2:b, 3:c", sent(next))
+		require.NoError(t, s.ledger.AckedTo(2, 3))
+		require.Zero(t, s.ledger.Stats().Unacked)
+	})
+}
+
 // The next session of a rotation finds that the peer has forgotten, and fails. The old one goes on
 // with the old numbers.
 func TestARotationThatFailsChangesNoNumber(t *testing.T) {

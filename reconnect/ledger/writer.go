@@ -46,11 +46,12 @@ func (l *Ledger) session(number uint64) *session {
 	return s
 }
 
-// ready notes that messages can be written by a session.
+// ready notes that messages can be written by a session. If a later session is ready already, because SessionReady of
+// this one was slow, nothing is written by this one.
 func (l *Ledger) ready(number uint64) {
 	l.mu.Lock()
 	defer l.unlock()
-	if l.closed {
+	if l.closed || slices.ContainsFunc(l.sessions, func(s *session) bool { return s.ready && s.number > number }) {
 		return
 	}
 	s := l.session(number)

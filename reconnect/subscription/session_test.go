@@ -324,3 +324,21 @@ func TestNoMoreThanTimeoutOfARotationStaysUnused(t *testing.T) {
 		require.Equal(t, uint64(2), s.conn.Status().Session)
 	})
 }
+
+// SessionReady of the old session returns when the next session is ready already.
+func TestASlowSessionReadyDoesNotRetireTheNextSession(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.Run.Trace = &reconnect.Trace{SessionReady: func(s *reconnect.Session) {
+			if s.Number == 1 {
+				time.Sleep(10 * time.Second)
+			}
+		}}
+		s.open("a")
+		synctest.Wait()
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(20 * time.Second)
+		require.Equal(t, uint64(2), s.conn.Status().Session)
+		s.set.Add("b")
+		s.synced("a", "b")
+	})
+}

@@ -192,7 +192,7 @@ func (s *Set[K]) start(c *reconnect.Conn) error {
 	return nil
 }
 
-// ready is Layer.Ready.
+// ready is Layer.Ready. A later session may be ready already, because SessionReady of this one was slow.
 func (s *Set[K]) ready(session uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +201,9 @@ func (s *Set[K]) ready(session uint64) {
 		return
 	}
 	b.ready, s.bare = true, max(s.bare-1, 0)
+	lead := s.lead()
 	for _, other := range s.books {
-		if other != b && other.ready && !other.retiring {
+		if other != lead && other.ready && !other.retiring {
 			other.retire()
 		}
 	}
