@@ -175,7 +175,8 @@ func (w *world) refused(d *dialer.Error) {
 		return
 	}
 	i := slices.IndexFunc(w.refusals, func(f refusal) bool { return same(f) && f.wait == d.RetryAfter })
-	w.check(RetryAfterRead, i >= 0, "%d: %v, and the answers were %v", d.StatusCode, d.RetryAfter, w.refusals)
+	bare := d.StatusCode == http.StatusUpgradeRequired && d.RetryAfter == 0 // which coder/websocket answers, too
+	w.check(RetryAfterRead, i >= 0 || bare, "%d: %v, and the answers were %v", d.StatusCode, d.RetryAfter, w.refusals)
 	if i >= 0 {
 		w.refusals = slices.Delete(w.refusals, i, i+1)
 	}

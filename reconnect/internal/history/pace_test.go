@@ -12,7 +12,8 @@ type pace struct {
 }
 
 // paced notes that a message of a size, or a ping, has come by a connection. A fault may let come together what was sent at different
-// times, and so may a message that is larger than a window of the network.
+// times, and so may a message that is larger than a window of the network, and a server that accepts late what was sent while a session
+// opens.
 func (w *world) paced(p *conntest.Pipe, size int) {
 	if w.set.Pace == 0 || w.set.Apart {
 		return
@@ -20,7 +21,7 @@ func (w *world) paced(p *conntest.Pipe, size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec := w.piped(p)
-	if size > 16_000 || len(rec.faults) > 0 {
+	if size > 16_000 || len(rec.faults) > 0 || !w.of(rec.session).ready {
 		rec.came = nil
 		return
 	}

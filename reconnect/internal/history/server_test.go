@@ -101,7 +101,6 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	defer cancel()
 	peer := &peer{w, s.number, p, ctx, both, end, &feeding}
 	w.above.admit(peer)
-	w.paced(p, len(login))
 	for {
 		data, err := read()
 		if err == nil {
