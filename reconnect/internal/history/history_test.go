@@ -158,6 +158,7 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		12028148,  // the check: no such host, then a session, then no such host
 		11011627,  // the check: a key that the server has ended, whose OnReject waits for a write
 		11009553,  // the library: a kick during a wait of the policy, while no login was left
+		320016258, // the check: the handler of a connection whose closer hangs
 		320046043, // the library: a slow SessionReady, which retired the next session
 		90081585,  // the library: a fetch that returned while the reader had a seam, and healed a stream
 	} {
