@@ -24,7 +24,8 @@ type Layer struct {
 	Open func(ctx context.Context, o *Opening) error
 
 	// Ready says that the session is ready: messages can be sent by it now. It runs in the
-	// goroutine that reads the session, which waits for it.
+	// goroutine that reads the session, which waits for it. If Trace.SessionReady of a session is slow,
+	// and a rotation replaces the session meanwhile, its Ready comes after that of the next session.
 	Ready func(session uint64)
 
 	// Receive gets each message of a session in order, before the inbox or OnMessage. If it reports
