@@ -119,6 +119,7 @@ func TestAGateAroundABudgetGateIsAsked(t *testing.T) {
 	})
 }
 
+// The try has failed, but Stats counts no dial and no failure.
 func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
@@ -127,6 +128,8 @@ func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 		s.wantNoDial()
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.EqualError(t, c.Status().Err, "gate h: lost")
+		require.ErrorIs(t, c.Status().Err, errLost)
+		require.Zero(t, c.Stats())
 	})
 }
 
@@ -151,17 +154,6 @@ func TestTheLossOfAReadySessionDoesNotReachTheGate(t *testing.T) {
 		s.wantDial().accept().Fail(errLost)
 		synctest.Wait()
 		require.Equal(t, []string{"acquire h", "done " + backoff.ClassOK.String()}, g.all())
-	})
-}
-
-func TestADialThatTheGateRefusesIsNoFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		o.Run.Gate, o.Run.Host = refusingGate(func() error { return errLost }), "h"
-		c := s.open(&o)
-		synctest.Wait()
-		require.ErrorIs(t, c.Status().Err, errLost)
-		require.Zero(t, c.Stats())
 	})
 }
 
