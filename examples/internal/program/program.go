@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"runtime"
 	"strings"
@@ -86,6 +87,9 @@ func StartWith(t *testing.T, connect func(*Program), args ...string) *Program {
 	p.Output = p.NewOutput()
 	p.Cmd.Env = append(os.Environ(), environ, "TERM=xterm", "USER=me", "GORACE=atexit_sleep_ms=0")
 	connect(p)
+	if signal.Ignored(os.Interrupt) { // as in the background of a script: the program would ignore it, too
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	require.NoError(t, p.Cmd.Start())
 	go func() { // the cleanup waits for it
 		defer close(p.ended)
