@@ -20,6 +20,16 @@ func TestANewEpochWithoutASnapshotIsFetchedFromItsBeginning(t *testing.T) {
 	})
 }
 
+// The rest of the last epoch is lost, too, if there is no snapshot to replace it.
+func TestANewEpochWhoseSnapshotIsRefusedForGoodLosesTheLast(t *testing.T) {
+	p := &store{epoch: "y", errs: []error{backoff.Permanent(errFetch)}}
+	withStore(t, p, &options{Snapshot: p.snapshot}, func(s *scene) {
+		s.live("a", 6)
+		s.send(item{Key: "a", Epoch: "y", Last: 3})
+		s.want("a: live 6", "a: stale 7-", "a: lost 7-", "a: lost 1-2@y", "a: live 3@y", "a: healed 3@y")
+	})
+}
+
 // A zero Cursor takes the epoch of the first number, also if the numbers before that are lost.
 func TestALossFromTheBeginningIsOneLoss(t *testing.T) {
 	p := &store{epoch: "y", from: 5, last: 7}

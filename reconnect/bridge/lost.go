@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,9 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 	first := s.hold.first()
 	if first == 0 && s.head <= s.cursor.Offset {
 		return // the next live item tells what is missing
+	}
+	if s.apart && s.known { // the rest of the last epoch, which a snapshot should have replaced
+		b.push(Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: fmt.Errorf("%w: %w", ErrNewEpoch, s.hopeless)})
 	}
 	if s.apart || !s.known || s.cursor == (Cursor{}) {
 		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
