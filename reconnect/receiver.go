@@ -70,17 +70,17 @@ func (r *receiver) push(l *served) error {
 		l.Heard()
 		l.Pause(link.Handling)
 		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) && r.life.o.OnMessage != nil {
-			r.call(context.Background(), l, msg) // has no error
+			r.call(context.Background(), l, msg) // an error: the Conn has ended
 		}
 		p.Done(m)
 	}
 	return net.ErrClosed
 }
 
-// call calls OnMessage, unless ctx ends while another session is in OnMessage or OnSeam.
+// call calls OnMessage, unless ctx ends, or the Conn does, while another session is in OnMessage or OnSeam.
 func (r *receiver) call(ctx context.Context, l *served, m Message) error {
 	if r.turn != nil {
-		if err := r.turn.Acquire(ctx, nil); err != nil {
+		if err := r.turn.Acquire(ctx, &r.life.Context); err != nil {
 			return err
 		}
 		defer r.turn.Release()

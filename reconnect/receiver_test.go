@@ -314,6 +314,22 @@ func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
 	})
 }
 
+// Promise 11: the same for a message that waits while another session is in OnMessage.
+func TestNoMessageComesAfterCloseFromTheOtherSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		seen := 0
+		o := rotating(reconnect.OverlapMix)
+		o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(10 * time.Second) }
+		c, old, next := overlapping(s, &o)
+		deliver(next, 1, 1)
+		deliver(old, 2, 2)
+		require.EqualValues(t, 2, c.Stats().Received)
+		c.Close()
+		<-c.Done()
+		require.Equal(t, 1, seen)
+	})
+}
+
 // Promise 11: the context of OnMessage ends with its session, though OnMessage still works.
 func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
