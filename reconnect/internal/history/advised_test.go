@@ -26,7 +26,13 @@ func (w *world) advise(a *reconnect.Advice) {
 	defer w.mu.Unlock()
 	w.advices++
 	a.URL, a.Hint = fmt.Sprintf("ws://advised-%d.test:80/v1", w.advices), fmt.Sprint(w.advices)
+	if w.hasUser(w.advices) {
+		a.URL = strings.Replace(a.URL, "//", "//me:pass@", 1)
+	}
 }
+
+// hasUser reports whether advice n names an address with a user.
+func (w *world) hasUser(n int) bool { return w.set.Odd && n%4 == 1 }
 
 // followHint is the FollowHint of the dialer.
 func followHint(to *url.URL) bool { return strings.HasPrefix(to.Host, "advised-") }
@@ -45,7 +51,7 @@ func (w *world) atAdvised(ctx context.Context, network, addr string) error {
 	if w.mirror != nil {
 		w.mirror.dead = true // no hook says that a failure there counts for nothing
 	}
-	w.check(AdvisedOnce, w.advised[n] == 1 && n <= w.advices, "%d times at %s, of %d", w.advised[n], addr, w.advices)
+	w.check(AdvisedOnce, w.advised[n] == 1 && n <= w.advices && !w.hasUser(n), "%d times at %s, of %d", w.advised[n], addr, w.advices)
 	w.check(HintOfAdvice, reconnect.HintFrom(ctx) == name, "%v at %s", reconnect.HintFrom(ctx), addr)
 	if n%3 == 0 {
 		return &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}

@@ -32,6 +32,7 @@ func (w *world) finish() {
 	w.check(EventsPaired, w.ended["conn done"] == 1 && w.ended["layer end"] == 1, "ends: %v", w.ended)
 	w.finishMessages(stats)
 	w.finishSeams()
+	w.statsAsTold(stats)
 	w.finishGate()
 	w.finishHandovers()
 	w.finishQueues()

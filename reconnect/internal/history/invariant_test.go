@@ -16,6 +16,8 @@ const (
 	WaitIsKept             Invariant = "2: a wait takes what was announced, unless it is kicked or all ends"
 	NoHotLoop              Invariant = "3: no more dials in a minute than the law allows"
 	WaitGrows              Invariant = "3: what has earned nothing makes the waits grow"
+	VerdictAsStated        Invariant = "9: the verdict on a failure is the stated one"
+	SpreadOnce             Invariant = "2: StartSpread delays the first dial only"
 	StableIsEarned         Invariant = "3: the waits begin again after a session that was long enough, and only then"
 	DialsAccept            Invariant = "3: the machine that decides about dials accepts the history"
 	HandoverAccepts        Invariant = "the handover: each of its steps is one of the walk"
@@ -40,6 +42,7 @@ const (
 	NotOvertaken           Invariant = "6: a Write does not overtake what Send has accepted before"
 	WrittenInOrder         Invariant = "6: what was accepted first is written first, by whatever connection"
 	ItsSessionOnly         Invariant = "6: a message with a Session arrives by that session only"
+	BadIsBad               Invariant = "6: a message is refused as bad only if its frame has no room for it, and then it always is"
 	LastMessageArrives     Invariant = "6: without faults a message is written and arrives"
 	PaceKept               Invariant = "6: no interval has more messages and pings than Pace allows"
 	WriteEndsInTime        Invariant = "7: Write returns when its context ends"
@@ -54,7 +57,13 @@ const (
 	CauseIsTrue            Invariant = "9: the cause of the end is the fault that ended it"
 	RetryAfterKept         Invariant = "9: no dial comes before the time that the server asked for"
 	RetryAfterRead         Invariant = "9: the time that the server asks for is read, in each form"
-	AdvisedOnce            Invariant = "9: an address that was advised is dialed at most once"
+	AdvisedOnce            Invariant = "9: an address that was advised is dialed at most once, and never if it has a user"
+	SecretsStayHome        Invariant = "13: only the host of the URL gets its password"
+	ClientKeeps            Invariant = "what the client writes keeps to the protocol"
+	AwaitIsTrue            Invariant = "12: AwaitReady ends when a session is ready, when somebody has to mend something, or with its context"
+	EndedIsRefused         Invariant = "6: a message for a session that has ended is refused"
+	SilentAfterClose       Invariant = "11: no message is handed over after Close"
+	RotatesAtAnyAge        Invariant = "no two sessions are replaced at the same age"
 	HintOfAdvice           Invariant = "9: a dial at an advised address has the hint of that advice"
 	OnlyGoneEnds           Invariant = "9: of a server's answers only 410 ends a Conn"
 	InboxBounded           Invariant = "10: no more messages are unread than the inbox may have"
@@ -93,7 +102,8 @@ var Invariants = []Invariant{
 	LoginBeforeMessages, OneSeam, SeamInPlace, NothingMissing, WholeMessages,
 	DroppedAreCounted, MarkIsSafe, OneMark, OneFate, DroppedNeverArrives,
 	NotTwice, WrittenWhole, DeadlineKept, OrderKept, ItsSessionOnly,
-	LastMessageArrives, WriteEndsInTime, ContextOfItsOwn, CancelHarmless, SilentOnlyAfterProbes,
+	VerdictAsStated, SpreadOnce, SecretsStayHome, ClientKeeps, AwaitIsTrue, EndedIsRefused, SilentAfterClose, RotatesAtAnyAge,
+	BadIsBad, LastMessageArrives, WriteEndsInTime, ContextOfItsOwn, CancelHarmless, SilentOnlyAfterProbes,
 	DeathIsNoticed, CauseIsTrue, RetryAfterKept, OnlyGoneEnds, InboxBounded,
 	OutboxBounded, NothingLeft, CloseAtOnce, ShutdownInTime, UnsentIsComplete,
 	EndsSoon, ContextEnds, StateIsNewest, EventsPaired, NothingAfterTheEnd,

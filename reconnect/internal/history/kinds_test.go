@@ -108,7 +108,7 @@ var allKinds = []happening{
 	{"pings", 1, func(w *world, r *rand.Rand, e Event) {
 		if p := w.pipe(r, "pings"); p != nil && w.set.Framing == 0 && !w.set.TLS && !w.had(p, "window") { // what is put between two writes would be inside a frame
 			for range 1 + r.IntN(200) {
-				p.Inject(conntest.ToClient, []byte{0x89, 2, 'h', 'i'})
+				w.inject(p, conntest.Frame{Head: conntest.Fin | ping, Payload: []byte("hi")})
 			}
 		}
 	}},
@@ -160,7 +160,14 @@ var kinds = func() map[string]happening {
 	for _, k := range slices.Concat(allKinds, networkKinds, refusedKinds) {
 		byName[k.name] = k
 	}
-	byName["above"], byName[tornBatch.name] = aboveStep, tornBatch
+	for _, k := range oddKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Odd { // else it was taken from the plan
+				k.do(w, r, e)
+			}
+		}}
+	}
+	byName["above"], byName[tornBatch.name], byName[wrong.name] = aboveStep, tornBatch, wrong
 	return byName
 }()
 
@@ -360,7 +367,7 @@ func (w *world) act(r *rand.Rand, e Event, name string) func(ctx context.Context
 			return func(context.Context) {
 				w.allowEnd("Close in " + name)
 				w.mu.Lock()
-				w.closing = w.now()
+				w.closing, w.closedAt = w.now(), w.now()
 				w.mu.Unlock()
 				w.theConn().Close()
 			}

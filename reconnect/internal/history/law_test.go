@@ -30,7 +30,7 @@ func (w *world) earned(e reconnect.SessionDone) {
 		w.check(StableIsEarned, e.Ready < max(w.stableAfter(), w.announced) || e.Reason == backoff.ReasonProtocol || e.Ready == 0,
 			"session %d was not stable after %v, and the wait before it was %v", e.Session, e.Ready, w.announced)
 	}
-	if e.Ready >= min(schedule.BriefSession, w.stableAfter()) {
+	if e.Ready >= min(schedule.BriefSession, w.stableAfter()) && e.Reason != backoff.ReasonProtocol {
 		w.unearned = 0
 	}
 }

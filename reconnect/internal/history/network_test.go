@@ -92,6 +92,7 @@ type networkRecord struct {
 	permits     int                     // that are out
 	down        bool                    // what the gate must think of the host
 	probe       *permit                 // the permit that was given since; nil: none is out
+	wrongNext   *rand.Rand              // the next message breaks the protocol; nil: it does not
 	rotateNext  int                     // so many sessions are rotated as soon as they are ready
 	missing     int                     // answers in a row that there is no such host
 	unearned    int                     // dials and sessions in a row that have earned nothing
@@ -194,7 +195,7 @@ func (w *world) flood(r *rand.Rand, _ Event) {
 			if w.had(p, "window") { // what is put between two writes would be inside a frame
 				return
 			}
-			p.Inject(conntest.ToClient, conntest.Frame{Head: conntest.Fin | byte(0x9+r.IntN(2)), Payload: make([]byte, size)}.Bytes())
+			w.inject(p, conntest.Frame{Head: conntest.Fin | byte(ping+r.IntN(2)), Payload: make([]byte, size)})
 		}
 		time.Sleep(every + upTo(r, time.Millisecond))
 	}

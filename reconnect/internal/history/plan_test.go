@@ -86,6 +86,10 @@ type Settings struct {
 	Advised        bool          // advice names an address
 	Torn           bool          // there are torn batches
 	AskWait        bool          // of a Bridge and a Set: the server may say how long to wait when it refuses
+	Forms          bool          // messages of the server come in all forms
+	ReadLimit      int           // in bytes
+	Prefix         int           // of Framing 2: one of the prefixes
+	Odd            bool          // users make mistakes, and servers say too much
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
@@ -124,6 +128,8 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawLogins()
 	p.drawAdvised()
 	p.drawTorn()
+	p.drawForms()
+	p.drawOdd()
 	return p
 }
 
@@ -268,6 +274,15 @@ func (s Settings) possible() Settings {
 	}
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
+	}
+	if s.TLS { // where nothing can be put between the frames of the server
+		s.Forms = false
+	}
+	if !s.Forms {
+		s.ReadLimit, s.Prefix = 0, 0
+	}
+	if s.Framing != 2 {
+		s.Prefix = 0
 	}
 	if s.Framing != 0 || s.TLS { // a framed dialer follows nowhere, and the certificate has one name
 		s.Advised = false

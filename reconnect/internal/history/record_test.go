@@ -19,24 +19,28 @@ type recordOf struct {
 	dead     []*conntest.Pipe // connections that were stalled for good when the faults ended
 	pending  map[string]func(ctx context.Context)
 
-	started   uint64 // sessions
-	dials     []time.Duration
-	ended     map[string]int // events by name
-	connDone  bool
-	drawn     map[time.Duration]int
-	waiting   time.Duration // what WaitStart announced; -1: no wait is under way
-	waitFrom  time.Duration
-	closing   time.Duration   // when the end began; 0: not yet
-	mayEnd    string          // why the Conn may end by itself
-	notBefore time.Duration   // when the server allows the next dial
-	gated     time.Duration   // until then the gate may hold dials, because one of two beside each other was told to wait
-	checked   time.Duration   // when Check was called last
-	pushes    int             // kicks and the like, which allow more dials
-	meddled   map[uint64]bool // sessions that were ended, or asked to end, on our side
-	rotated   bool
-	held      bool // OnMessage has acted, and so it may have taken long
-	contexts  map[string]context.Context
-	traffic   int // lines of the trace that are messages
+	started    uint64 // sessions
+	dials      []time.Duration
+	ended      map[string]int         // events by name
+	heard      int                    // messages that were read
+	ages       map[time.Duration]bool // at which sessions were replaced because of their age
+	connDone   bool
+	drawn      map[time.Duration]int
+	waiting    time.Duration // what WaitStart announced; -1: no wait is under way
+	waitFrom   time.Duration
+	closedAt   time.Duration   // when Close was called; 0: not yet
+	closing    time.Duration   // when the end began; 0: not yet
+	mayEnd     string          // why the Conn may end by itself
+	notBefore  time.Duration   // when the server allows the next dial
+	gated      time.Duration   // until then the gate may hold dials, because one of two beside each other was told to wait
+	checked    time.Duration   // when Check was called last
+	pushes     int             // kicks and the like, which allow more dials
+	meddled    map[uint64]bool // sessions that were ended, or asked to end, on our side
+	rotated    bool
+	rotateDone time.Duration // when the last rotation had ended
+	held       bool          // OnMessage has acted, and so it may have taken long
+	contexts   map[string]context.Context
+	traffic    int // lines of the trace that are messages
 
 	order       int // of acceptance
 	unsent      []reconnect.Receipt
@@ -90,6 +94,8 @@ type message struct {
 	due      time.Duration // no write may begin later; 0: ever
 	accepted bool
 	refused  bool
+	bad      bool // no frame can hold it
+	late     bool // the session for which it is had ended before it was given to Send
 	fates    []reconnect.Fate
 	err      error
 	arrivals []uint64 // the sessions by which it came, whole
@@ -100,6 +106,7 @@ type message struct {
 type pipe struct {
 	session uint64
 	faults  []fault
+	broken  bool // the server has broken the protocol
 	pace
 }
 
@@ -112,7 +119,7 @@ func newRecord() recordOf {
 	return recordOf{
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
-		advised: make(map[int]int),
+		advised: make(map[int]int), ages: make(map[time.Duration]bool),
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
 		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -68,17 +67,24 @@ func (w *world) happenedBy(at time.Duration) int {
 }
 
 // text returns message i of a session, which is event n of the feed. No other message looks like it.
-func text(session uint64, i, n int) string {
+func (w *world) text(session uint64, i, n int) string {
 	size := n * 7919 % 300
 	if n%37 == 0 {
 		size = 20_000
 	}
-	return fmt.Sprintf("%d %d %d %s", session, i, n, strings.Repeat(string(rune('a'+session%26)), size))
+	data := fmt.Sprintf("%d %d %d %s", session, i, n, strings.Repeat(string(rune('a'+session%26)), size))
+	if w.set.Forms {
+		return w.sized(data, n)
+	}
+	return data
 }
 
 // serve serves one connection: read returns the next message, or a part of one with an error, and
 // say writes one; end closes the connection.
 func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string, error), say func(string) error, end func(int, string) error) {
+	if w.set.Forms && p != nil {
+		say = func(data string) error { return form{w, p}.say(ctx, data) }
+	}
 	login, err := read()
 	if err != nil {
 		return
@@ -156,7 +162,7 @@ func (w *world) feed(ctx context.Context, s *session, from int, say func(string)
 		case <-ctx.Done():
 			return
 		}
-		if say(text(s.number, i, n)) != nil {
+		if say(w.text(s.number, i, n)) != nil {
 			return
 		}
 	}
@@ -212,7 +218,10 @@ func (w *world) doubtful(data string) bool {
 }
 
 // serveWS serves a WebSocket.
-func (w *world) serveWS(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+func (w *world) serveWS(ctx context.Context, c *websocket.Conn, q *http.Request) {
+	_, password, _ := q.BasicAuth()
+	home := q.Host == address
+	w.claim(SecretsStayHome, (password == secret) == home && (q.Header.Get("X-Token") == token) == (home && w.set.Odd), "%q and %v for %s", password, q.Header, q.Host)
 	c.SetReadLimit(-1)
 	w.mu.Lock()
 	w.pipeOf[c] = conntest.PipeOf(ctx)
@@ -220,6 +229,7 @@ func (w *world) serveWS(ctx context.Context, c *websocket.Conn, _ *http.Request)
 	w.serve(ctx, conntest.PipeOf(ctx), func() (string, error) {
 		_, r, err := c.Reader(ctx)
 		if err != nil {
+			w.clientKept(err)
 			return "", err
 		}
 		data, err := io.ReadAll(r)
@@ -298,7 +308,7 @@ func (s *framedServer) serve(ctx context.Context, nc net.Conn) {
 	s.w.serve(ctx, p, func() (string, error) { return s.read(in) }, func(data string) error {
 		frame := []byte(data + "\n")
 		if s.w.set.Framing == 2 {
-			frame = append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)
+			frame = s.w.set.withPrefix(data)
 		}
 		_, err := nc.Write(frame)
 		return err
@@ -311,11 +321,11 @@ func (s *framedServer) read(in *bufio.Reader) (string, error) {
 		line, err := in.ReadBytes('\n')
 		return string(bytes.TrimSuffix(line, []byte("\n"))), err
 	}
-	var head [4]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
+	size, err := s.w.set.readPrefix(in)
+	if err != nil {
 		return "", err
 	}
-	data := make([]byte, binary.BigEndian.Uint32(head[:]))
+	data := make([]byte, size)
 	n, err := io.ReadFull(in, data)
 	return string(data[:n]), err
 }

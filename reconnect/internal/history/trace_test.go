@@ -41,14 +41,21 @@ func (w *world) trace() *reconnect.Trace {
 		RotateStart: func(e reconnect.RotateStart) {
 			w.event("rotate start")
 			w.mu.Lock()
+			w.rotatesByAge(e)
 			w.rotated = true
 			w.meddled[e.Session] = true
 			w.mu.Unlock()
 			w.callback("RotateStart", nil)
 		},
-		RotateDone: func(e reconnect.RotateDone) { w.event("rotate done"); w.spill(e.Err) },
-		WaitStart:  w.waitStart,
-		WaitDone:   w.waitDone,
+		RotateDone: func(e reconnect.RotateDone) {
+			w.event("rotate done")
+			w.mu.Lock()
+			w.rotateDone = w.now()
+			w.mu.Unlock()
+			w.spill(e.Err)
+		},
+		WaitStart: w.waitStart,
+		WaitDone:  w.waitDone,
 		ConnDone: func(e reconnect.ConnDone) {
 			w.event("conn done")
 			w.mu.Lock()
@@ -222,6 +229,8 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		}
 	}
 	w.waitsSlowly(e)
+	w.verdictAsStated(e)
+	w.check(SpreadOnce, e.Cause != nil || e.Drawn == 0 || w.started == 0 && len(w.dials) == 0, "a wait without a cause: %+v", e)
 	w.waitGrows(e)
 	w.mirror.waits(e)
 	if w.waiting < 0 {

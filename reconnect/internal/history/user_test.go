@@ -26,6 +26,10 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	if err != nil {
 		return err
 	}
+	w.badly(o.Write)
+	w.mu.Lock()
+	w.heard++
+	w.mu.Unlock()
 	w.claim(WholeMessages, string(m.Data) == fmt.Sprint("welcome ", o.Session), "session %d: the answer to the login is %.30q", o.Session, m.Data)
 	if w.set.LoginTakes > 0 {
 		select {
@@ -52,6 +56,13 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 		w.mu.Lock()
 		w.of(o.Session).delivered = !o.Planned // what is delivered beside another session is held until this one is ready
 		w.mu.Unlock()
+	}
+	if w.set.Odd {
+		for range r.IntN(4) {
+			if err := o.Write(conn.TextMessage("alive")); err != nil {
+				return err
+			}
+		}
 	}
 	if err := w.above.open(o); err != nil {
 		return err
@@ -208,6 +219,10 @@ func (w *world) message(m reconnect.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.traffic++
+	if !strings.HasPrefix(string(m.Data), "delivered ") { // which OnSession has made
+		w.heard++
+	}
+	w.check(SilentAfterClose, w.set.Reader != readPush || w.closedAt == 0 || w.now() == w.closedAt, "a message of session %d", m.Session)
 	w.readLog("message of %d: %d bytes", m.Session, len(m.Data))
 	mix := w.mixes()
 	w.check(SeamInPlace, m.Session > w.seamAfter || mix && !w.of(m.Session).seam, "a message of session %d after the seam of %d", m.Session, w.seamAfter)
@@ -231,7 +246,7 @@ func (w *world) message(m reconnect.Message) {
 	var number uint64
 	var i, n int
 	_, err := fmt.Sscanf(data, "%d %d %d", &number, &i, &n)
-	whole := err == nil && number == m.Session && i < len(s.sent) && s.sent[i] == n && data == text(number, i, n)
+	whole := err == nil && number == m.Session && i < len(s.sent) && s.sent[i] == n && data == w.text(number, i, n)
 	w.check(WholeMessages, whole, "session %d: %.40q of %d bytes", m.Session, data, len(data))
 	if !whole {
 		return
@@ -363,6 +378,9 @@ func (w *world) newMessage(r *rand.Rand, id string) *message {
 	m := &message{id: id, size: r.IntN(300)}
 	if r.IntN(15) == 0 && id != "last" {
 		m.size = 100_000 // more than a window
+		if w.set.Prefix == prefix2 && r.IntN(2) == 0 {
+			m.size = mostPrefix2 - len(id) - 1
+		}
 	}
 	m.out.Message = conn.TextMessage(id + " " + strings.Repeat("x", m.size))
 	if id != "last" && r.IntN(8) == 0 {
@@ -405,6 +423,7 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 	w.mu.Lock()
 	w.order++
 	m.order = w.order
+	m.late = m.out.Session != 0 && w.of(m.out.Session).done
 	w.mu.Unlock()
 	err := w.conn.Send(m.out)
 	w.mu.Lock()
@@ -416,7 +435,9 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 func (w *world) tookIn(m *message, err error) {
 	m.accepted, m.refused, m.err = err == nil, err != nil, err
 	w.log("send %s: %v", m.id, kind(err))
+	w.check(EndedIsRefused, !m.late || err != nil, "%s was accepted for session %d", m.id, m.out.Session)
 	if err != nil {
+		w.refusedAsBad(m, err)
 		wrong, ok := errors.AsType[*reconnect.WriteError](err)
 		w.check(OneFate, ok && wrong.Fate == reconnect.FateDropped || w.set.NoReceipts, "Send: %v", err)
 		w.secrets(err)
@@ -438,6 +459,7 @@ func (w *world) tookIn(m *message, err error) {
 // settled records the fate of a message. The caller holds w.mu.
 func (w *world) settled(m *message, fate reconnect.Fate, err error) {
 	m.fates, m.err = append(m.fates, fate), err
+	w.refusedAsBad(m, err)
 	w.log("fate of %s: %v, %v", m.id, fate, kind(err))
 	w.check(OneFate, len(m.fates) == 1, "%s: %v", m.id, m.fates)
 	w.check(OneFate, (err == nil) == (fate == reconnect.FateWritten), "%s: %v, %v", m.id, fate, err)
@@ -488,6 +510,6 @@ func (w *world) layerEnd(err error) {
 // secrets looks for a secret in an error. The caller holds w.mu.
 func (w *world) secrets(err error) {
 	if err != nil {
-		w.check(NoSecrets, !strings.Contains(err.Error(), secret), "%v", err)
+		w.check(NoSecrets, !strings.Contains(err.Error(), secret) && !strings.Contains(err.Error(), token), "%v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,8 +26,11 @@ import (
 // address is where the server is.
 const address = "feed.test:80"
 
-// secret must not appear in an error.
-const secret = "hunter2"
+// secret and token must not appear in an error.
+const (
+	secret = "hunter2"
+	token  = "swordfish"
+)
 
 // world is one run of a plan.
 type world struct {
@@ -248,12 +252,12 @@ func (w *world) patience() time.Duration {
 
 // dialer returns a dialer with a secret in it.
 func (w *world) dialer() reconnect.Dialer {
-	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout}
+	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout, ReadLimit: int64(w.set.ReadLimit)}
 	switch w.set.Framing {
 	case 1:
 		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
 	case 2:
-		return &dialer.Framed{Address: address, Framer: conn.LengthPrefix{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
+		return &dialer.Framed{Address: address, Framer: w.set.prefix(), DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
 	}
 	scheme := "ws"
 	if w.set.TLS {
@@ -262,6 +266,9 @@ func (w *world) dialer() reconnect.Dialer {
 	d := &dialer.WebSocket{FollowHint: followHint, URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: w.source(3)}
 	if w.set.TLS {
 		_, d.TLS = secure()
+	}
+	if w.set.Odd {
+		d.Header = http.Header{"X-Token": {token}}
 	}
 	if w.set.Compression {
 		d.Compression = websocket.CompressionContextTakeover
@@ -360,7 +367,10 @@ func (w *world) options() *reconnect.Options {
 		o.Outbox.Keep = w.keep
 	}
 	if s.ProbeByMessage {
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(conn.TextMessage("ping")) }
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			w.badly(write)
+			return write(conn.TextMessage("ping"))
+		}
 	}
 	if s.KeepAlive > 0 {
 		o.KeepAlive.Message = func() conn.Message { return conn.TextMessage("alive") }
@@ -402,6 +412,9 @@ func (w *world) end() {
 		time.Sleep(upTo(r, 3*time.Second))
 	}
 	at := w.now()
+	w.mu.Lock()
+	w.closedAt = at
+	w.mu.Unlock()
 	w.conn.Close()
 	w.claim(CloseAtOnce, w.now() == at, "Close took %v", w.now()-at)
 	select {
