@@ -102,7 +102,7 @@ var Invariants = []Invariant{
 	LoginBeforeMessages, OneSeam, SeamInPlace, NothingMissing, WholeMessages,
 	DroppedAreCounted, MarkIsSafe, OneMark, OneFate, DroppedNeverArrives,
 	NotTwice, WrittenWhole, DeadlineKept, OrderKept, ItsSessionOnly,
-	VerdictAsStated, SpreadOnce, SecretsStayHome, ClientKeeps, AwaitIsTrue, EndedIsRefused, SilentAfterClose, RotatesAtAnyAge,
+	SessionIsReady, ReceiptsAreThere, MarkIsHeld, RotatesWhenAllowed, VerdictAsStated, SpreadOnce, SecretsStayHome, ClientKeeps, AwaitIsTrue, EndedIsRefused, SilentAfterClose, RotatesAtAnyAge,
 	BadIsBad, LastMessageArrives, WriteEndsInTime, ContextOfItsOwn, CancelHarmless, SilentOnlyAfterProbes,
 	DeathIsNoticed, CauseIsTrue, RetryAfterKept, OnlyGoneEnds, InboxBounded,
 	OutboxBounded, NothingLeft, CloseAtOnce, ShutdownInTime, UnsentIsComplete,

@@ -167,7 +167,9 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
-	byName["above"], byName[tornBatch.name], byName[wrong.name] = aboveStep, tornBatch, wrong
+	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession} {
+		byName[k.name] = k
+	}
 	return byName
 }()
 

@@ -90,6 +90,10 @@ type Settings struct {
 	ReadLimit      int           // in bytes
 	Prefix         int           // of Framing 2: one of the prefixes
 	Odd            bool          // users make mistakes, and servers say too much
+	Allowed        bool          // Rotate.Allowed is set
+	Expected       bool          // Stall.Expected is set
+	AwaitsReceipts bool          // OnSession awaits the receipts
+	HoldsMark      bool          // OnSession holds the mark
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
@@ -130,6 +134,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawTorn()
 	p.drawForms()
 	p.drawOdd()
+	p.drawWide()
 	return p
 }
 
@@ -275,6 +280,10 @@ func (s Settings) possible() Settings {
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
 	}
+	s.Allowed = s.Allowed && s.RotateAfter > 0
+	s.Expected = s.Expected && s.Stall > 0
+	s.AwaitsReceipts = s.AwaitsReceipts && !s.NoReceipts
+	s.HoldsMark = s.HoldsMark && s.MarkRefetch
 	if s.TLS { // where nothing can be put between the frames of the server
 		s.Forms = false
 	}

@@ -37,8 +37,10 @@ type recordOf struct {
 	pushes     int             // kicks and the like, which allow more dials
 	meddled    map[uint64]bool // sessions that were ended, or asked to end, on our side
 	rotated    bool
-	rotateDone time.Duration // when the last rotation had ended
-	held       bool          // OnMessage has acted, and so it may have taken long
+	allowedAt  time.Duration   // when Allowed was true
+	markHeld   map[uint64]bool // the mark of a session is held
+	rotateDone time.Duration   // when the last rotation had ended
+	held       bool            // OnMessage has acted, and so it may have taken long
 	contexts   map[string]context.Context
 	traffic    int // lines of the trace that are messages
 
@@ -119,7 +121,7 @@ func newRecord() recordOf {
 	return recordOf{
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
-		advised: make(map[int]int), ages: make(map[time.Duration]bool),
+		advised: make(map[int]int), ages: make(map[time.Duration]bool), markHeld: make(map[uint64]bool),
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
 		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
 	}

@@ -88,6 +88,10 @@ func (w *world) rotatesByAge(e reconnect.RotateStart) {
 	if w.now() == w.rotateDone { // it has waited for the end of the rotation before
 		return
 	}
+	if w.set.Allowed {
+		w.check(RotatesWhenAllowed, w.allowedAt == w.now() || age >= w.set.RotateAfter/100*99, "session %d at an age of %v of %v", e.Session, age, w.set.RotateAfter)
+		return
+	}
 	w.check(RotatesAtAnyAge, !w.ages[age], "session %d is replaced at an age of %v: %v %v", e.Session, age, w.ages, *w.of(e.Session))
 	w.ages[age] = true
 }

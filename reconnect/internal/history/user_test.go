@@ -67,6 +67,9 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	if err := w.above.open(o); err != nil {
 		return err
 	}
+	if err := w.prepared(r, o); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	w.of(o.Session).opened = true
 	if w.rotateNext > 0 && w.conn != nil && !w.calmed.Load() {
@@ -310,6 +313,7 @@ func (w *world) seam(seam *reconnect.Seam) {
 	}
 	if seam.Lost == 0 && seam.Dropped == 0 {
 		w.marks[seam.Session]++
+		w.check(MarkIsHeld, !w.markHeld[seam.Session], "that of session %d", seam.Session)
 		w.check(OneMark, w.marks[seam.Session] == 1 && !w.of(seam.Session).seam, "mark %d of session %d, after the seam of %d", w.marks[seam.Session], seam.Session, w.seamAfter)
 	}
 	w.have = w.happened()

@@ -378,6 +378,7 @@ func (w *world) options() *reconnect.Options {
 	if s.Pace > 0 {
 		o.Pace = budget.Window{N: s.Pace, Per: time.Second}
 	}
+	w.wide(o)
 	w.above.options(o)
 	return o
 }
