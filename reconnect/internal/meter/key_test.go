@@ -25,6 +25,7 @@ func TestTheServerIsPartOfTheKeyIfThereIsOne(t *testing.T) {
 		"tls://feed.example:7000":          "feed@feed.example:7000",
 		"feed.example:7000":                "feed@feed.example:7000",
 		"wss://a.example, wss://b.example": "feed",
+		"wss://a.example,b.example/v1":     "feed",
 		"":                                 "feed",
 		"%":                                "feed",
 		"/run/feed.sock":                   "feed",

@@ -76,6 +76,23 @@ func TestAConnThatTheProgramHasClosedIsNotAmongTheEnded(t *testing.T) {
 	})
 }
 
+// Each of two Conns with one name is forgotten by its own stop.
+func TestStopForgetsOneConn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var stops []func()
+		for range 2 {
+			c := s.unmeasured(reconnect.Options{})
+			stops = append(stops, s.m.Watch(c, meter.Source{Name: "feed"}))
+		}
+		for range 2 {
+			s.refuse(backoff.Permanent(errors.New("gone")))
+		}
+		require.Equal(t, 2.0, s.gauge("connections", "feed")["ended"])
+		stops[0]()
+		require.Equal(t, 1.0, s.gauge("connections", "feed")["ended"])
+	})
+}
+
 func TestStopForgetsAConnThatHasGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.unmeasured(reconnect.Options{})
@@ -128,14 +145,18 @@ func TestAConnectionFlapsByItself(t *testing.T) {
 		require.Equal(t, 0.0, s.gauge("flapping.connections", "many")[""])
 
 		s.open("feed", reconnect.Options{})
-		for range 4 {
+		lose()
+		first := time.Now().Add(-10 * time.Second) // when it was lost
+		for range 3 {
 			lose()
 		}
 		require.Equal(t, 0.0, s.gauge("flapping.connections", "feed")[""])
 		lose()
 		require.Equal(t, 1.0, s.gauge("flapping.connections", "feed")[""])
 		s.accept()
-		time.Sleep(16 * time.Minute)
+		time.Sleep(time.Until(first.Add(15*time.Minute - 1)))
+		require.Equal(t, 1.0, s.gauge("flapping.connections", "feed")[""])
+		time.Sleep(1)
 		require.Equal(t, 0.0, s.gauge("flapping.connections", "feed")[""])
 	})
 }

@@ -119,6 +119,24 @@ func TestARotationIsPlanned(t *testing.T) {
 	}
 }
 
+// An attempt that fails while the session that it should replace goes on is no loss.
+func TestAFailedAttemptOfARotationIsNoSeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open("feed", reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 2 {
+				return errors.New("not now")
+			}
+			return nil
+		}})
+		s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		s.accept()
+		require.Equal(t, 0, s.count("feed seams false")+s.count("feed seams true"))
+		require.Zero(t, s.away("feed"))
+	})
+}
+
 // Redial is for a session that is broken. It is a loss, as Seam.Planned says.
 func TestARedialIsNotPlanned(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

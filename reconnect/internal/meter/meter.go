@@ -40,7 +40,7 @@ type Recorder interface {
 
 // Options are the options of a Meter.
 type Options struct {
-	Names   int  // how many keys there may be; connections beyond that share the name "other". Negative: no limit
+	Names   int  // how many keys there may be; connections beyond that share the name "other". 0 and negative: no limit
 	Servers bool // whether a Key has the server
 }
 

@@ -215,6 +215,25 @@ func TestNamesAreBounded(t *testing.T) {
 	})
 }
 
+func TestNamesMayHaveNoLimit(t *testing.T) {
+	for names, others := range map[int]int{-1: 0, 0: 0, 1: 2} {
+		inBubbleWith(t, names, func(t *testing.T, s *scene) {
+			for _, name := range []string{"a", "b", "c"} {
+				s.m.Trace(meter.Source{Name: name}).SessionStart(nil)
+			}
+			require.Equal(t, others, s.count("other sessions"), "at most %d names", names)
+		})
+	}
+}
+
+func TestTheServerIsNoPartOfTheKeyUnlessItShallBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := meter.New(&notes{t: t, counts: map[string]int{}, times: map[string][]float64{}}, meter.Options{})
+		m.Trace(meter.Source{Name: "feed", Endpoint: "wss://feed.example/v1"})
+		require.Equal(t, meter.Key{Name: "feed"}, m.Collect()[0].Key)
+	})
+}
+
 // The spans of a connection have its name, however many names there are in the metrics.
 func TestTheTraceOfASourceGetsItsOwnName(t *testing.T) {
 	inBubbleWith(t, 1, func(t *testing.T, s *scene) {
@@ -268,6 +287,27 @@ func TestConnectionsThatHaveEndedAreForgotten(t *testing.T) {
 	})
 }
 
+// The search for Conns that have ended finds no others.
+func TestConnectionsThatLiveAreKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		for range 70 {
+			s.open("feed", reconnect.Options{})
+		}
+		require.Equal(t, 70, s.totals("feed").Conns)
+	})
+}
+
+// Of several connections that are away, the one that has been away for longest counts.
+func TestTheLongestAwayCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		for range 8 {
+			s.open("feed", reconnect.Options{})
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 8*time.Second, s.away("feed"))
+	})
+}
+
 func TestALayerIsForOneConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := &reconnect.Options{Layers: []*reconnect.Layer{s.m.Layer(meter.Source{Name: "feed"})}}
@@ -297,6 +337,7 @@ func TestSubscriptionsAreThereAsLongAsTheConnIs(t *testing.T) {
 		set := func() subscription.Stats { return stats }
 		s.m.Watch(c, meter.Source{Name: "feed", Sets: []func() subscription.Stats{set, set}})
 		got := s.totals("feed")
+		require.Equal(t, 2, got.Sets)
 		require.Equal(t, uint64(10), got.Wanted)
 		require.Equal(t, uint64(6), got.Held)
 		require.Equal(t, uint64(4), got.Refusals)

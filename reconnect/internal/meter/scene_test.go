@@ -161,7 +161,7 @@ type notes struct {
 
 func (n *notes) key(i *meter.Instrument, k meter.Key, v meter.Values) string {
 	words := []string{k.Name, i.Name}
-	if k.Address != "" {
+	if k.Address != "" || k.Port != 0 {
 		words[0] += fmt.Sprintf("@%s:%d", k.Address, k.Port)
 	}
 	for j := range v {
