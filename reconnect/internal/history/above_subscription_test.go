@@ -374,6 +374,7 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 	if r == nil || r.session != m.Session {
 		return a, true
 	}
+	again := r.answered
 	r.answered = true
 	for _, k := range r.keys {
 		switch {
@@ -382,7 +383,7 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 			// Not if nobody wants the key, if the answer is late, if OnReject may have to decide about the refusal by another session, or
 			// if a session that opens divides the request.
 			divided := len(r.keys) > 1 && !w.of(m.Session).ready
-			if told > 0 && !divided && t.refs[k] > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() && !w.rotated {
+			if told > 0 && !again && !divided && t.refs[k] > 0 && r.op == subscription.OpSubscribe && r.at+t.timeout > w.now() && !w.rotated {
 				t.waits[k] = wish{w.now() + told, m.Session}
 			}
 		case r.op == subscription.OpSubscribe:

@@ -174,6 +174,12 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 	} {
 		require.Empty(t, Run(t, before(t, "EarlyState", drawn(t, seed))).Violations, "seed %d", seed)
 	}
+	for _, seed := range []uint64{
+		460035786, 460060398, 460079873, // the check: the same answer twice, of which the second came later
+		460078682, // the check: one address in the reasons of two connections
+	} {
+		require.Empty(t, Run(t, drawn(t, seed)).Violations, "seed %d", seed)
+	}
 }
 
 // Seeds that have failed once with -above.

@@ -302,17 +302,20 @@ func (w *world) allowEnd(why string) {
 func (w *world) disconnect(r *rand.Rand) {
 	code := []int{1000, 1001, 1012, 1013, 4000}[r.IntN(5)]
 	reason := []string{"", "see you", "redial/1 wait=2s spread=1s", "redial/1 wait=nonsense"}[r.IntN(4)]
-	if strings.HasPrefix(reason, "redial/1") {
+	w.closeAll(code, func() string {
 		var a reconnect.Advice
-		if w.advise(&a); a.URL != "" {
-			reason += fmt.Sprintf(" url=%s hint=%v", a.URL, a.Hint)
+		if strings.HasPrefix(reason, "redial/1") {
+			w.advise(&a)
 		}
-	}
-	w.closeAll(code, reason)
+		if a.URL == "" {
+			return reason
+		}
+		return reason + fmt.Sprintf(" url=%s hint=%v", a.URL, a.Hint)
+	})
 }
 
-// closeAll lets the server close its connections, if they are WebSockets.
-func (w *world) closeAll(code int, reason string) {
+// closeAll lets the server close its connections, if they are WebSockets, each with a reason of its own.
+func (w *world) closeAll(code int, reason func() string) {
 	s, ok := w.server.(*conntest.Server)
 	if !ok {
 		return
@@ -322,7 +325,8 @@ func (w *world) closeAll(code int, reason string) {
 		rec := w.piped(w.pipeOf[c])
 		rec.faults = append(rec.faults, fault{"close " + itoa(code), w.now()})
 		w.mu.Unlock()
-		w.users.Go(func() { c.Close(websocket.StatusCode(code), reason) })
+		why := reason()
+		w.users.Go(func() { c.Close(websocket.StatusCode(code), why) })
 		time.Sleep(time.Microsecond)
 	}
 }

@@ -18,7 +18,9 @@ var refusalCodes = []int{4401, 4403, 3500, 3999, 4500, 4999}
 
 // refusedKinds are the events of drawRefusals.
 var refusedKinds = []happening{
-	{"refused login", 1, func(w *world, r *rand.Rand, e Event) { w.closeAll(refusalCodes[r.IntN(len(refusalCodes))], "no entry") }},
+	{"refused login", 1, func(w *world, r *rand.Rand, e Event) {
+		w.closeAll(refusalCodes[r.IntN(len(refusalCodes))], func() string { return "no entry" })
+	}},
 	{"no such host", 1, func(w *world, r *rand.Rand, e Event) {
 		f := conntest.Fault{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}}
 		w.network.Fault(address, append(slices.Repeat([]conntest.Fault{f}, 1+r.IntN(3)), conntest.Fault{})...)
