@@ -34,8 +34,7 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 	}
 }
 
-// collectFrom lets the inbox collect the messages that l has at hand, if l announces its waits. A wait also
-// ends a pause of l.
+// collectFrom lets the inbox collect the messages that l has at hand, if l announces its waits. A wait also ends a pause of l.
 func (r *receiver) collectFrom(l *served) {
 	r.inbox.Collect(l.Transport != nil && l.Transport.BeforeBlock(func() {
 		r.inbox.Publish()
@@ -56,8 +55,7 @@ func (r *receiver) receive(ctx context.Context, l *served) error {
 	return l.EndedBy(err)
 }
 
-// push hands each message to OnMessage. Without OnMessage it reads all the same, because pings are
-// answered only meanwhile.
+// push hands each message to OnMessage. Without OnMessage it reads all the same, because pings are answered only meanwhile.
 func (r *receiver) push(l *served) error {
 	p := link.NewPage(&l.Link)
 	defer p.Free()
@@ -70,20 +68,23 @@ func (r *receiver) push(l *served) error {
 		l.Heard()
 		l.Pause(link.Handling)
 		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) && r.life.o.OnMessage != nil {
-			r.call(context.Background(), l, msg) // an error: the Conn has ended
+			r.call(context.Background(), l, msg) // an error: Close was called
 		}
 		p.Done(m)
 	}
 	return net.ErrClosed
 }
 
-// call calls OnMessage, unless ctx ends, or the Conn does, while another session is in OnMessage or OnSeam.
+// call calls OnMessage, unless Close was called, or ctx ends while another session is in OnMessage or OnSeam.
 func (r *receiver) call(ctx context.Context, l *served, m Message) error {
 	if r.turn != nil {
-		if err := r.turn.Acquire(ctx, &r.life.Context); err != nil {
+		if err := r.turn.Acquire(ctx, nil); err != nil {
 			return err
 		}
 		defer r.turn.Release()
+	}
+	if r.life.Closed.Load() {
+		return net.ErrClosed
 	}
 	r.life.o.OnMessage(l, m)
 	return nil
@@ -146,7 +147,7 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 		defer r.inbox.Recall()
 	}
 	buffer := r.inbox.Buffer
-	for !l.Ended() {
+	for !l.Ended() && !r.life.Closed.Load() {
 		if r.inbox.Yield() {
 			continue
 		}

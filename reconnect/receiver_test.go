@@ -314,20 +314,43 @@ func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
 	})
 }
 
-// Promise 11: the same for a message that waits while another session is in OnMessage.
+// Promise 11: the same for a message that waits while another session is in OnMessage. Shutdown leaves nothing out that came before.
 func TestNoMessageComesAfterCloseFromTheOtherSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		seen := 0
-		o := rotating(reconnect.OverlapMix)
-		o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(10 * time.Second) }
-		c, old, next := overlapping(s, &o)
-		deliver(next, 1, 1)
-		deliver(old, 2, 2)
-		require.EqualValues(t, 2, c.Stats().Received)
-		c.Close()
-		<-c.Done()
-		require.Equal(t, 1, seen)
-	})
+	for want, end := range map[int]func(*reconnect.Conn){
+		1: func(c *reconnect.Conn) { c.Close() },
+		2: func(c *reconnect.Conn) { c.Shutdown(context.Background()) },
+	} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			seen := 0
+			o := rotating(reconnect.OverlapMix)
+			o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(10 * time.Second) }
+			c, old, next := overlapping(s, &o)
+			deliver(next, 1, 1)
+			deliver(old, 2, 2)
+			require.EqualValues(t, 2, c.Stats().Received)
+			end(c)
+			<-c.Done()
+			require.Equal(t, want, seen)
+		})
+	}
+}
+
+// Promise 11: after a Close in Receive of a layer neither the layer nor OnMessage gets another message.
+func TestNoMessageComesAfterCloseInALayer(t *testing.T) {
+	for _, push := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			var c *reconnect.Conn
+			var received, seen int
+			o := reconnect.Options{Layers: []*reconnect.Layer{{Receive: func(reconnect.Message) bool { received++; c.Close(); return false }}}}
+			if push {
+				o.OnMessage = func(context.Context, reconnect.Message) { seen++ }
+			}
+			c = s.open(&o)
+			s.wantDial().accept().Deliver(text("1"), text("2"), text("3"))
+			<-c.Done()
+			require.Equal(t, []int{1, 0}, []int{received, seen}, "push: %t", push)
+		})
+	}
 }
 
 // Promise 11: the context of OnMessage ends with its session, though OnMessage still works.
