@@ -30,6 +30,24 @@ func TestANewEpochWhoseSnapshotIsRefusedForGoodLosesTheLast(t *testing.T) {
 	})
 }
 
+// The same if there was no room for the first numbers of the new epoch, which are smaller than those of the last.
+func TestANewEpochThatFindsNoRoomIsReportedAtOnce(t *testing.T) {
+	refuse := func(ctx context.Context, key string) (item, error) {
+		if key == "full" {
+			<-ctx.Done()
+			return item{}, ctx.Err()
+		}
+		return item{}, backoff.Permanent(errFetch)
+	}
+	withStore(t, &store{}, &options{Snapshot: refuse, Messages: 1, Timeout: time.Hour}, func(s *scene) {
+		s.send(item{Key: "full", Last: 1})
+		s.live("a", 6)
+		s.want("full: stale 1-", "a: live 6")
+		s.send(item{Key: "a", Epoch: "y", Last: 3})
+		s.want("a: stale 7-", "a: lost 7-", "a: lost 1-3@y", "a: healed 3@y")
+	})
+}
+
 // A zero Cursor takes the epoch of the first number, also if the numbers before that are lost.
 func TestALossFromTheBeginningIsOneLoss(t *testing.T) {
 	p := &store{epoch: "y", from: 5, last: 7}

@@ -23,7 +23,11 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 		return
 	}
 	first := s.hold.first()
-	if first == 0 && s.head <= s.cursor.Offset {
+	behind := s.cursor.Offset
+	if s.apart { // the numbers of head are not those of the cursor
+		behind = 0
+	}
+	if first == 0 && s.head <= behind {
 		return // the next live item tells what is missing
 	}
 	if s.apart && s.known { // the rest of the last epoch, which a snapshot should have replaced
