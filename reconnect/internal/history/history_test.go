@@ -177,6 +177,8 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 	for _, seed := range []uint64{
 		460035786, 460060398, 460079873, // the check: the same answer twice, of which the second came later
 		460078682, // the check: one address in the reasons of two connections
+		480003195, // the check: two answers with one status
+		480011368, // the plan: an inbox that is smaller than a message
 	} {
 		require.Empty(t, Run(t, drawn(t, seed)).Violations, "seed %d", seed)
 	}

@@ -412,6 +412,9 @@ func (w *world) answer(r *rand.Rand) conntest.Answer {
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		code := []int{400, 401, 403, 404, 407, 408, 421, 425, 426, 429, 500, 501, 502, 503, 504, 200, 204, 302}[r.IntN(18)]
+		w.mu.Lock()
+		w.statuses[code] = true
+		w.mu.Unlock()
 		return conntest.Status(code, after)
 	case 3:
 		return conntest.Hang

@@ -177,7 +177,7 @@ func (w *world) refused(d *dialer.Error) {
 	}
 	i := slices.IndexFunc(w.refusals, func(f refusal) bool { return same(f) && f.wait == d.RetryAfter })
 	bare := d.StatusCode == http.StatusUpgradeRequired && d.RetryAfter == 0 // which coder/websocket answers, too
-	w.check(RetryAfterRead, i >= 0 || bare, "%d: %v, and the answers were %v", d.StatusCode, d.RetryAfter, w.refusals)
+	w.check(RetryAfterRead, i >= 0 || bare || w.statuses[d.StatusCode], "%d: %v, and the answers were %v", d.StatusCode, d.RetryAfter, w.refusals)
 	if i >= 0 {
 		w.refusals = slices.Delete(w.refusals, i, i+1)
 	}

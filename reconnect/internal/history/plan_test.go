@@ -293,6 +293,9 @@ func (s Settings) possible() Settings {
 	if s.Framing != 2 {
 		s.Prefix = 0
 	}
+	if s.Forms && s.InboxOverflow == 2 { // with InboxDisconnect a message that is larger than the inbox ends each session
+		s.InboxBytes = 0
+	}
 	if s.Framing != 0 || s.TLS { // a framed dialer follows nowhere, and the certificate has one name
 		s.Advised = false
 	}

@@ -23,6 +23,7 @@ type recordOf struct {
 	dials      []time.Duration
 	ended      map[string]int         // events by name
 	heard      int                    // messages that were read
+	statuses   map[int]bool           // of answers that are not in refusals
 	ages       map[time.Duration]bool // at which sessions were replaced because of their age
 	connDone   bool
 	drawn      map[time.Duration]int
@@ -121,7 +122,7 @@ func newRecord() recordOf {
 	return recordOf{
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
-		advised: make(map[int]int), ages: make(map[time.Duration]bool), markHeld: make(map[uint64]bool),
+		advised: make(map[int]int), ages: make(map[time.Duration]bool), statuses: make(map[int]bool), markHeld: make(map[uint64]bool),
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
 		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
 	}
