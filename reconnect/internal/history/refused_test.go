@@ -52,7 +52,7 @@ func (w *world) judge(err error) backoff.Verdict {
 // wait, and not of Drawn. The caller holds w.mu.
 func (w *world) waitsSlowly(e reconnect.WaitStart) {
 	missing, ok := errors.AsType[*net.DNSError](e.Cause)
-	nameless := ok && missing.IsNotFound && !missing.IsTemporary && !missing.IsTimeout && !e.Verdict.Lenient // which the answer at an advised address is
+	nameless := ok && missing.IsNotFound && !missing.IsTemporary && !missing.IsTimeout && e.Verdict.Lenient // which the answer at an advised address is not
 	if !nameless {
 		w.missing = 0
 	}
