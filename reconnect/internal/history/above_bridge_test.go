@@ -375,7 +375,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 		turned := errors.Is(e.Err, bridge.ErrNewEpoch)
 		now, _ := s.place(e.Key, w.now())
 		gone := e.Epoch != "" && e.Epoch < now // a server that counts anew has nothing more of the old count
-		w.check(LossHasReason, (!s.snapshots() || w.mayEnd != "") && (turned && len(s.epochs) > 1 && e.Epoch != "" || w.mayEnd != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
+		w.check(LossHasReason, w.mayEnd != "" || !s.snapshots() && (turned && len(s.epochs) > 1 && e.Epoch != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
 		w.check(ItemInPlace, !p.begun || e.First == p.at.Offset+1, "stream %d: %d is due: %+v", e.Key, p.at.Offset+1, e)
 		if turned {
 			p.at, p.turned = bridge.Cursor{}, true

@@ -127,7 +127,7 @@ func (f form) say(ctx context.Context, data string) error {
 	if f.w.set.Compression && r.IntN(3) > 0 {
 		payload, head = deflated(r, payload), conntest.TextFrame|rsv1
 	}
-	cuts := make([]int, r.IntN(5)*r.IntN(2)) // half of the messages have one frame
+	cuts := make([]int, r.IntN(5)*r.IntN(2)) // most messages have one frame
 	for i := range cuts {
 		cuts[i] = r.IntN(len(payload) + 1)
 	}
@@ -193,8 +193,7 @@ func (f form) pieces(r *rand.Rand, frame []byte) error {
 // deflated returns a compressed message (RFC 7692, section 7.2.1) that refers to none before it: in blocks, of which many may be empty.
 func deflated(r *rand.Rand, data []byte) []byte {
 	var out bytes.Buffer
-	level := r.IntN(12) - 2
-	to, _ := flate.NewWriter(&out, min(level, flate.BestCompression))
+	to, _ := flate.NewWriter(&out, r.IntN(12)+flate.HuffmanOnly)
 	for range r.IntN(4) {
 		n := r.IntN(len(data) + 1)
 		to.Write(data[:n])
@@ -324,7 +323,7 @@ func (w *world) wrongCause(f string, e reconnect.SessionDone) {
 	}
 }
 
-// refusedAsBad checks an error that says that a message cannot be sent. The caller holds w.mu.
+// refusedAsBad checks whether the error of a message, or that it has none, fits to the message. The caller holds w.mu.
 func (w *world) refusedAsBad(m *message, err error) {
 	bad := m.bad || w.set.Prefix == prefix2 && len(m.out.Data) > mostPrefix2
 	w.check(BadIsBad, bad && err != nil || !bad && !errors.Is(err, conn.ErrBadMessage), "%s of %d bytes: %v", m.id, len(m.out.Data), err)

@@ -162,7 +162,7 @@ var kinds = func() map[string]happening {
 	}
 	for _, k := range oddKinds {
 		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Odd { // else it was taken from the plan
+			if w.set.Odd { // else Plan.Without has taken it from the plan
 				k.do(w, r, e)
 			}
 		}}

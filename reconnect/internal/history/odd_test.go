@@ -50,7 +50,9 @@ var oddKinds = []happening{
 	{"ended session", 0, func(w *world, r *rand.Rand, e Event) {
 		m := w.newMessage(r, fmt.Sprint("e", e.Index))
 		w.mu.Lock()
-		m.out.Session = max(1, w.started) - min(w.started, 1)
+		if w.started > 0 {
+			m.out.Session = w.started - 1 // while the first session is the only one: 0, which means any
+		}
 		w.mu.Unlock()
 		w.sendMessage(r, m, 0)
 	}},

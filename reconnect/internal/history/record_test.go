@@ -22,18 +22,18 @@ type recordOf struct {
 	started    uint64 // sessions
 	dials      []time.Duration
 	ended      map[string]int         // events by name
-	heard      int                    // messages that were read
+	readCount  int                    // messages that were read
 	statuses   map[int]bool           // of answers that are not in refusals
 	ages       map[time.Duration]bool // at which sessions were replaced because of their age
 	connDone   bool
 	drawn      map[time.Duration]int
 	waiting    time.Duration // what WaitStart announced; -1: no wait is under way
 	waitFrom   time.Duration
-	closedAt   time.Duration   // when Close was called; 0: not yet
-	closing    time.Duration   // when the end began; 0: not yet
+	closedAt   time.Duration   // when Close was called, which Shutdown may have preceded; 0: not yet
+	closing    time.Duration   // when Shutdown or Close was called, whichever was first; 0: not yet
 	mayEnd     string          // why the Conn may end by itself
 	notBefore  time.Duration   // when the server allows the next dial
-	gated      time.Duration   // until then the gate may hold dials, because one of two beside each other was told to wait
+	gated      time.Duration   // until then the gate may hold dials: when two dials are under way, the server may have told one of them to wait
 	checked    time.Duration   // when Check was called last
 	pushes     int             // kicks and the like, which allow more dials
 	meddled    map[uint64]bool // sessions that were ended, or asked to end, on our side

@@ -14,7 +14,7 @@ import (
 
 // stated returns the class of an error as the doc comments of [backoff.Classify] and of package reconnect state it, for the errors that
 // a history makes. It reports false for any other error.
-func stated(err error) (c backoff.Class, ok bool) {
+func stated(err error) (backoff.Class, bool) {
 	if d, ok := errors.AsType[*dialer.Error](err); ok && d.StatusCode != 0 {
 		switch d.StatusCode {
 		case 410:
@@ -72,9 +72,10 @@ func (w *world) verdictAsStated(e reconnect.WaitStart) {
 	w.check(VerdictAsStated, got == want || want == backoff.ClassSlow && e.Verdict.Lenient && got == backoff.ClassRetry, "%v (%+v) after %v", got, e.Verdict, e.Cause)
 }
 
-// statsAsTold compares the Stats with what hooks and readers were told. The caller holds w.mu.
+// statsAsTold checks Stats.Received and Stats.Lost: no fewer messages were received than the reader got, and each session that was ready
+// was lost. The caller holds w.mu.
 func (w *world) statsAsTold(stats reconnect.Stats) {
-	w.check(StatsAreTrue, stats.Received >= uint64(w.heard), "%d messages were read, and %d were received", w.heard, stats.Received)
+	w.check(StatsAreTrue, stats.Received >= uint64(w.readCount), "%d messages were read, and %d were received", w.readCount, stats.Received)
 	least, most := w.seamsDue(0, w.started)
 	w.check(StatsAreTrue, uint64(least) <= stats.Lost && stats.Lost <= uint64(most), "%d sessions were lost, and %d to %d were ready or had delivered something", stats.Lost, least, most)
 }

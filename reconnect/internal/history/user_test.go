@@ -28,7 +28,7 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	}
 	w.badly(o.Write)
 	w.mu.Lock()
-	w.heard++
+	w.readCount++
 	w.mu.Unlock()
 	w.claim(WholeMessages, string(m.Data) == fmt.Sprint("welcome ", o.Session), "session %d: the answer to the login is %.30q", o.Session, m.Data)
 	if w.set.LoginTakes > 0 {
@@ -223,7 +223,7 @@ func (w *world) message(m reconnect.Message) {
 	defer w.mu.Unlock()
 	w.traffic++
 	if !strings.HasPrefix(string(m.Data), "delivered ") { // which OnSession has made
-		w.heard++
+		w.readCount++
 	}
 	w.check(SilentAfterClose, w.set.Reader != readPush || w.closedAt == 0 || w.now() == w.closedAt, "a message of session %d", m.Session)
 	w.readLog("message of %d: %d bytes", m.Session, len(m.Data))
