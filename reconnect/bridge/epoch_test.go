@@ -22,24 +22,124 @@ func TestANewEpochWithoutASnapshotIsFetchedFromItsBeginning(t *testing.T) {
 
 // The rest of the last epoch is lost, too, if there is no snapshot to replace it.
 func TestANewEpochWhoseSnapshotIsRefusedForGoodLosesTheLast(t *testing.T) {
-	p := &store{epoch: "y", errs: []error{backoff.Permanent(errFetch)}}
-	withStore(t, p, &options{Snapshot: p.snapshot}, func(s *scene) {
+	withStore(t, &store{}, &options{Snapshot: refuse}, func(s *scene) {
 		s.live("a", 6)
 		s.send(item{Key: "a", Epoch: "y", Last: 3})
 		s.want("a: live 6", "a: stale 7-", "a: lost 7-", "a: lost 1-2@y", "a: live 3@y", "a: healed 3@y")
+		require.ErrorIs(t, s.lost[0], bridge.ErrNewEpoch)
+		require.ErrorIs(t, s.lost[0], errFetch)
+		require.NotErrorIs(t, s.lost[1], bridge.ErrNewEpoch)
+		require.ErrorIs(t, s.lost[1], errFetch)
+	})
+}
+
+// What Past has is not lost.
+func TestANewEpochWhoseSnapshotIsRefusedForGoodIsFetchedFromItsBeginning(t *testing.T) {
+	p := &store{epoch: "y", last: 2}
+	withStore(t, p, &options{Snapshot: refuse, Past: p.past}, func(s *scene) {
+		s.live("a", 6)
+		s.send(item{Key: "a", Epoch: "y", Last: 3})
+		s.want("a: live 6", "a: stale 7-", "a: lost 7-", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+	})
+}
+
+// The same if a page shows the new epoch.
+func TestAPageOfANewEpochWhoseSnapshotIsRefusedForGoodIsFetchedOnceMore(t *testing.T) {
+	past := func(_ context.Context, r bridge.Request[string]) (page []item, err error) {
+		for n := uint64(1); n <= 2; n++ {
+			if r.After.Epoch != "y" || n > r.After.Offset {
+				page = append(page, item{Epoch: "y", Last: n})
+			}
+		}
+		return page, nil
+	}
+	withStore(t, &store{}, &options{Snapshot: refuse, Past: past}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: lost 6-", "a: past 1@y", "a: past 2@y", "a: healed 2@y")
+	})
+}
+
+// A server may have one log of all epochs, and begin with the end of the last one if it is asked for number 1 of the next.
+func TestAPageThatBeginsInTheLastEpochDoesNotGoBackToIt(t *testing.T) {
+	past := func(_ context.Context, r bridge.Request[string]) (page []item, err error) {
+		for _, it := range []item{{Epoch: "x", Last: 7}, {Epoch: "y", Last: 1}, {Epoch: "y", Last: 2}} {
+			if it.Last > r.After.Offset {
+				page = append(page, it)
+			}
+		}
+		return page, nil
+	}
+	for stale, o := range map[string]*options{"a: stale 1-@y": {Past: past}, "a: stale 7-@x": {Past: past, Snapshot: refuse}} {
+		inScene(t, o, func(s *scene) {
+			s.send(item{Key: "a", Epoch: "x", Last: 6, Snapshot: true})
+			s.send(item{Key: "a", Epoch: "y", Last: 3})
+			time.Sleep(time.Minute)
+			s.want("a: snapshot 6@x", stale, "a: lost 7-@x", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+		})
+	}
+}
+
+// The past of the new epoch has Patience of its own, and the failures of the snapshot are not those of Past.
+func TestThePastAfterARefusedSnapshotBeginsAnew(t *testing.T) {
+	p := &store{epoch: "y"}
+	start, failures := time.Time{}, 0
+	snapshot := func(ctx context.Context, key string) (item, error) {
+		if time.Since(start) < 9*time.Second { // it is older than the stream
+			return item{Last: 6}, nil
+		}
+		return refuse(ctx, key)
+	}
+	o := &options{Snapshot: snapshot, Past: p.past, Policy: policyFunc(func(h backoff.History) (backoff.Step, bool) {
+		failures = max(failures, h.N)
+		return backoff.Step{Wait: time.Second}, true
+	})}
+	withStore(t, p, o, func(s *scene) {
+		start = time.Now()
+		s.live("a", 6)
+		s.send(item{Key: "a", Epoch: "y", Last: 3})
+		time.Sleep(12 * time.Second)
+		s.set(func() { p.last = 2 }) // 3 s after the first call of Past
+		time.Sleep(time.Minute)
+		s.want("a: live 6", "a: stale 7-", "a: lost 7-", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+		require.Less(t, failures, 12)
+	})
+}
+
+// A stream may begin with an epoch that ends before its snapshot has come.
+func TestAnEpochThatEndsWhileItsSnapshotIsAwaitedIsLost(t *testing.T) {
+	snapshot := func(ctx context.Context, key string) (item, error) {
+		time.Sleep(time.Second)
+		return refuse(ctx, key)
+	}
+	withStore(t, &store{}, &options{Snapshot: snapshot}, func(s *scene) {
+		s.send(item{Key: "b", Epoch: "y", Last: 1})
+		s.send(item{Key: "b", Epoch: "z", Last: 3})
+		time.Sleep(time.Second)
+		s.want("b: stale 1-", "b: lost 1-@y", "b: lost 1-2@z", "b: live 3@z", "b: healed 3@z")
+	})
+}
+
+// The server does not go back to the cursor, has no snapshot, and says that nothing is missing.
+func TestAStreamWithoutHopeIsHealedByTheNextNumber(t *testing.T) {
+	p := &store{from: 9}
+	withStore(t, p, &options{Snapshot: refuse, Past: p.past}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-")
+		s.live("a", 6)
+		s.want("a: live 6", "a: healed 6")
 	})
 }
 
 // The same if there was no room for the first numbers of the new epoch, which are smaller than those of the last.
 func TestANewEpochThatFindsNoRoomIsReportedAtOnce(t *testing.T) {
-	refuse := func(ctx context.Context, key string) (item, error) {
+	snapshot := func(ctx context.Context, key string) (item, error) {
 		if key == "full" {
 			<-ctx.Done()
 			return item{}, ctx.Err()
 		}
-		return item{}, backoff.Permanent(errFetch)
+		return refuse(ctx, key)
 	}
-	withStore(t, &store{}, &options{Snapshot: refuse, Messages: 1, Timeout: time.Hour}, func(s *scene) {
+	withStore(t, &store{}, &options{Snapshot: snapshot, Messages: 1, Timeout: time.Hour}, func(s *scene) {
 		s.send(item{Key: "full", Last: 1})
 		s.live("a", 6)
 		s.want("full: stale 1-", "a: live 6")
@@ -163,8 +263,12 @@ func TestAFetchOfTheLastEpochHealsNothing(t *testing.T) {
 			}
 			s.send(item{Key: "a", Epoch: "y", Last: 2})
 			time.Sleep(1500 * time.Millisecond)
-			s.want("a: stale 1-", "a: snapshot 4@x")
-			time.Sleep(time.Second)
+			if lost { // a stream that has been in epoch x does not go back to it
+				s.want("a: stale 1-")
+			} else {
+				s.want("a: stale 1-", "a: snapshot 4@x")
+			}
+			time.Sleep(time.Minute)
 			s.want("a: snapshot 3@y", "a: healed 3@y")
 		})
 	}

@@ -98,9 +98,12 @@ var ErrTooOld = errors.New("the server does not go back that far")
 // These are causes of [EventStale] and [EventLost]. Other causes are a [*reconnect.Seam], an error of
 // Past or Snapshot, a call of Refetch, and a past that cannot be fetched or lacks the missing numbers.
 var (
-	ErrBegins   = errors.New("the stream begins")                  // the past or a snapshot comes first
-	ErrGap      = errors.New("numbers are missing")                // inside a session, from Event.First to Last
-	ErrNewEpoch = errors.New("the server has begun to count anew") // the number of missing items is not known
+	ErrBegins = errors.New("the stream begins")   // the past or a snapshot comes first
+	ErrGap    = errors.New("numbers are missing") // inside a session, from Event.First to Last
+
+	// ErrNewEpoch says that it is not known how many items are missing. As the cause of an EventLost it says that everything is
+	// lost from First on: the rest of that epoch, and each epoch between it and that of the next item.
+	ErrNewEpoch = errors.New("the server has begun to count anew")
 )
 
 // ErrOnlySeen is the error of an [EventOther] with a Key: a thousand live messages of the stream in a row

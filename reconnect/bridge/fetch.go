@@ -286,6 +286,9 @@ func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turne
 			continue
 		}
 		at := s.cursor.place(it.Epoch, it.first(), it.Last)
+		if at == PlacementNewEpoch && s.entered && it.Epoch == s.before {
+			continue
+		}
 		if at == PlacementNewEpoch {
 			if b.turnOver(s, it.Epoch, s.changed); s.apart {
 				return true, true

@@ -6,10 +6,25 @@ import (
 	"time"
 )
 
-// giveUp notes that what is missing cannot be had.
+// giveUp notes that what is missing cannot be had. If that is the snapshot of a new epoch, Past may have that epoch from its beginning.
 func (b *Bridge[K, T]) giveUp(s *stream[K, T], err error) {
 	s.hopeless = err
+	if s.apart && s.known && b.o.Past != nil {
+		b.enterEpoch(s)
+		s.hopeless, s.failed, s.lacking, s.pages = nil, nil, time.Time{}, 0
+		b.wait(s, time.Time{})
+		return
+	}
 	b.lose(s)
+}
+
+// enterEpoch sets the cursor to the beginning of the epoch of what is held. The rest of the last epoch is lost.
+func (b *Bridge[K, T]) enterEpoch(s *stream[K, T]) {
+	if s.known {
+		rest := Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}
+		b.push(Event[K, T]{Kind: EventLost, Item: rest, Err: fmt.Errorf("%w: %w", ErrNewEpoch, s.hopeless)})
+	}
+	s.cursor, s.entered, s.known, s.apart, s.reset = Cursor{Epoch: s.epoch}, s.known, true, false, false
 }
 
 // lose tells the reader what is lost, as soon as it is known, and goes on after it.
@@ -22,6 +37,7 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 		b.heal(s)
 		return
 	}
+	s.reset = false // a snapshot cannot be had
 	first := s.hold.first()
 	behind := s.cursor.Offset
 	if s.apart { // the numbers of head are not those of the cursor
@@ -30,15 +46,14 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 	if first == 0 && s.head <= behind {
 		return // the next live item tells what is missing
 	}
-	if s.apart && s.known { // the rest of the last epoch, which a snapshot should have replaced
-		b.push(Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: fmt.Errorf("%w: %w", ErrNewEpoch, s.hopeless)})
+	switch {
+	case s.apart:
+		b.enterEpoch(s)
+	case !s.known || s.cursor == (Cursor{}):
+		s.cursor, s.known = Cursor{Epoch: s.epoch}, true
 	}
-	if s.apart || !s.known || s.cursor == (Cursor{}) {
-		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
-		lost.Epoch = s.epoch
-	}
+	lost.Epoch = s.cursor.Epoch
 	all := errors.Is(s.hopeless, errNoPast)
-	s.reset = false
 	for ; first > 0; first = s.hold.first() {
 		lost.First, lost.Last = s.cursor.Offset+1, first-1
 		if lost.Last >= lost.First {

@@ -53,15 +53,17 @@ type Options[K comparable, T any] struct {
 	//   - a new epoch begins
 	//   - there is a gap, and no Past
 	//
-	// An error is retried, except one whose verdict is ClassStop.
+	// An error is retried, unless its verdict is ClassStop, or Policy gives up. Then what is missing is
+	// lost, with one exception: if the stream has changed to a new epoch, and Past is set, Past is
+	// called for that epoch from its beginning.
 	Snapshot func(ctx context.Context, key K) (Item[K, T], error)
 
 	// Ask asks the server to send a snapshot in the stream, for instance by subscribing once more.
 	// Set Ask or Snapshot, not both. Ask returns when the request is written. If no item with
-	// Snapshot set comes within Timeout, Ask is called again. After an error Ask is called again after
-	// the wait of Policy and the time for which the server has asked, whatever comes meanwhile. After a seam the new subscription is
-	// expected to bring a snapshot: Ask is called only if none comes within Timeout after the first
-	// message of the stream.
+	// Snapshot set comes within Timeout, Ask is called again. After an error Ask is called again, as
+	// Snapshot is, after the wait of Policy and the time for which the server has asked, whatever comes
+	// meanwhile. After a seam the new subscription is expected to bring a snapshot: Ask is called only
+	// if none comes within Timeout after the first message of the stream.
 	Ask func(ctx context.Context, key K) error
 
 	// Messages and Bytes bound the live messages that are held while a past is fetched, for all

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/bridge"
 )
 
@@ -33,6 +34,7 @@ type scene struct {
 
 	mu    sync.Mutex // guards what follows, and the fields of the store
 	got   []string   // by the reader
+	lost  []error    // of each EventLost
 	asked []string   // calls of Past, Snapshot and Ask
 }
 
@@ -97,6 +99,9 @@ func (s *scene) read() {
 		for e, err := range s.b.Events(ctx, s.source) {
 			if last = err; err == nil {
 				s.set(func() { s.got = append(s.got, eventWords(e)) })
+				if e.Kind == bridge.EventLost {
+					s.set(func() { s.lost = append(s.lost, e.Err) })
+				}
 				if e.Kind == bridge.EventOther && e.Err != nil {
 					time.Sleep(s.rests)
 				}
@@ -290,6 +295,9 @@ func (p *store) wait(ctx context.Context) error {
 	p.errs = p.errs[1:]
 	return err
 }
+
+// refuse is an Options.Snapshot of a server that has none.
+func refuse(context.Context, string) (item, error) { return item{}, backoff.Permanent(errFetch) }
 
 var errClosed error = net.ErrClosed
 

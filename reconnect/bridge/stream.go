@@ -25,6 +25,7 @@ type stream[K comparable, T any] struct {
 	head  uint64 // the highest number that a live message had, in the epoch of what is held
 
 	before  string // the last epoch, whose messages may still come by an older session
+	entered bool   // before has ended, and nothing has been taken since: a page may still have the end of it
 	changed uint64 // the session in which it ended; 0: there was none, or it was of another source
 	proof   uint64 // round when the last live number came: after the last reason to fetch?
 	seen    int    // live messages in a row that had come before
@@ -123,6 +124,9 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 	}
 	if it.Epoch != s.epoch && (s.apart || s.cursor == (Cursor{}) && s.head > 0) {
 		b.drop(s)
+		if s.apart && !s.known { // the stream has begun with the epoch that ends here
+			s.cursor, s.known = Cursor{Epoch: s.epoch}, true
+		}
 		s.before, s.changed, s.epoch, s.head, s.lacking = s.epoch, n.session, it.Epoch, 0, time.Time{}
 		s.round++
 		if !s.apart { // a past of the last epoch does not count
@@ -205,7 +209,7 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 	if s.epoch = epoch; b.snapshots() {
 		s.apart, s.reset = true, true
 	} else {
-		s.cursor = Cursor{Epoch: epoch}
+		s.cursor, s.entered = Cursor{Epoch: epoch}, true
 	}
 	b.gap(s, ErrNewEpoch, 0)
 	s.waits = false
@@ -220,7 +224,7 @@ func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
 	if s.cursor == (Cursor{}) && n.item.Epoch != s.epoch {
 		b.leaveEpoch(s)
 	}
-	s.cursor = Cursor{n.item.Epoch, n.item.Last}
+	s.cursor, s.entered = Cursor{n.item.Epoch, n.item.Last}, false
 	s.pages = 0
 	b.give(s, n)
 }
@@ -277,7 +281,7 @@ func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	}
 	s.cursor, s.known = Cursor{it.Epoch, it.Last}, it.Last > 0
 	s.numbered = s.numbered || s.known
-	s.replaced = false
+	s.replaced, s.entered = false, false
 	s.reset, s.apart, s.hopeless, s.seen, s.pages, s.lacking = false, false, nil, 0, 0, time.Time{}
 	if n.session > 0 {
 		s.abandon()

@@ -24,7 +24,7 @@ const (
 	StaleAfterSeam   Invariant = "bridge: after a seam each stream is stale before its next item"
 	StaleThenHealed  Invariant = "bridge: a stream becomes stale, and then healed, in turn"
 	HealedIsComplete Invariant = "bridge: a healed stream has all that was made before the session was lost"
-	LossHasReason    Invariant = "bridge: numbers are lost only if there is no snapshot and the past is gone"
+	LossHasReason    Invariant = "bridge: numbers are lost only if there is no snapshot and the past is gone, or if a fetch has failed for good"
 	HoldBounded      Invariant = "bridge: no more messages are held than Options.Messages"
 	FetchesBounded   Invariant = "bridge: no more fetches run than Options.Fetches, and each ends within Options.Timeout"
 	FetchWaits       Invariant = "bridge: no fetch of a stream begins before the time that the server asked for"
@@ -52,6 +52,7 @@ type streams struct {
 	runs    int                       // fetches under way
 	watched map[uint64]time.Duration  // when the server began to send the items by a session
 	waits   map[fetchOf]time.Duration // when the server wants the next fetch
+	refused map[fetchOf]bool          // such a fetch has failed for good
 }
 
 // fetchOf is one of the ways to fetch a stream.
@@ -94,7 +95,7 @@ const streamKeys = 3
 
 func newStreams(w *world) *streams {
 	r := w.plan.stream(actorAboveOptions)
-	s := &streams{w: w, epochs: make([]epoch, 1), watched: make(map[uint64]time.Duration), waits: make(map[fetchOf]time.Duration)}
+	s := &streams{w: w, epochs: make([]epoch, 1), watched: make(map[uint64]time.Duration), waits: make(map[fetchOf]time.Duration), refused: make(map[fetchOf]bool)}
 	s.streamFaults = streamFaults{page: 1 + r.IntN(20), skips: r.IntN(2) == 0, turns: r.IntN(3) == 0}
 	if r.IntN(3) == 0 {
 		s.lag = upTo(r, 2*time.Second)
@@ -364,7 +365,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			w.check(ItemInPlace, same && first <= next, "stream %d: %d is due: %+v", e.Key, next, e)
 			w.check(ItemOnce, same && next <= e.Last, "stream %d: %d is due: %+v", e.Key, next, e)
 		} else {
-			w.check(ItemInPlace, !s.snapshots(), "stream %d begins with %+v", e.Key, e)
+			w.check(ItemInPlace, !s.snapshots() || s.noSnapshot(e.Key), "stream %d begins with %+v", e.Key, e)
 		}
 	case bridge.EventSnapshot:
 		s.isTrue(e)
@@ -375,11 +376,16 @@ func (s *streams) event(e bridge.Event[int, string]) {
 		turned := errors.Is(e.Err, bridge.ErrNewEpoch)
 		now, _ := s.place(e.Key, w.now())
 		gone := e.Epoch != "" && e.Epoch < now // a server that counts anew has nothing more of the old count
-		w.check(LossHasReason, w.mayEnd != "" || !s.snapshots() && (turned && len(s.epochs) > 1 && e.Epoch != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
+		refused := errors.Is(e.Err, errNever) && (s.noPast(e.Key) || turned && s.noSnapshot(e.Key))
+		ended := w.mayEnd != "" && s.o.Ask != nil && backoff.Classify(e.Err).Class == backoff.ClassStop // the Conn did not write what Ask asks
+		w.check(LossHasReason, refused || ended || !s.snapshots() && (turned && len(s.epochs) > 1 && e.Epoch != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
 		w.check(ItemInPlace, !p.begun || e.First == p.at.Offset+1, "stream %d: %d is due: %+v", e.Key, p.at.Offset+1, e)
 		if turned {
-			p.at, p.turned = bridge.Cursor{}, true
+			p.begun, p.at, p.turned = true, bridge.Cursor{}, true
 			return
+		}
+		if e.First == 0 { // the stream had no numbers
+			p.least = 0
 		}
 	case bridge.EventHealed:
 		w.check(StaleThenHealed, p.stale, "stream %d is healed, and was not stale", e.Key)
@@ -396,6 +402,16 @@ func (s *streams) event(e bridge.Event[int, string]) {
 	if c, ok := e.Cursor(); ok {
 		p.begun, p.turned, p.at = true, false, c
 	}
+}
+
+// noSnapshot reports whether a snapshot of a stream could not be had. The caller holds world.mu.
+func (s *streams) noSnapshot(k int) bool {
+	return s.refused[fetchOf{"snapshot", k}] || s.refused[fetchOf{"ask", k}]
+}
+
+// noPast reports whether the past of a stream could not be had. The caller holds world.mu.
+func (s *streams) noPast(k int) bool {
+	return s.o.Past == nil || s.forgets > 0 || !s.keys[k].begun || s.refused[fetchOf{"past", k}]
 }
 
 // isTrue checks the content of an item. The caller holds world.mu.
@@ -585,6 +601,8 @@ func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, 
 		if told = upTo(r, 10*time.Second); w.set.AskWait {
 			err = backoff.RetryAfter(err, told)
 		}
+	case fate == 3 && w.set.FetchesStop:
+		err = backoff.Permanent(errNever)
 	}
 	select {
 	case <-time.After(slow):
@@ -600,6 +618,9 @@ func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, 
 	if w.set.AskWait && errors.Is(err, errFetch) && ctx.Err() == nil {
 		s.waits[of] = w.now() + told
 	}
+	if errors.Is(err, errNever) {
+		s.refused[of] = true
+	}
 	return number, at, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -607,7 +628,10 @@ func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, 
 	}, err
 }
 
-var errFetch = errors.New("the server has no time")
+var (
+	errFetch = errors.New("the server has no time")
+	errNever = errors.New("the server has no such thing")
+)
 
 // past is Options.Past.
 func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridge.Item[int, string], err error) {

@@ -94,6 +94,7 @@ type Settings struct {
 	Expected       bool          // Stall.Expected is set
 	AwaitsReceipts bool          // OnSession awaits the receipts
 	HoldsMark      bool          // OnSession holds the mark
+	FetchesStop    bool          // a fetch of a Bridge fails for good now and then
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 

@@ -21,6 +21,7 @@ func (p *Plan) drawWide() {
 	for range r.IntN(3) {
 		p.Events = append(p.Events, Event{len(p.Events), 1 + upTo(r, p.Length), awaitSession.name})
 	}
+	s.FetchesStop = s.Above == aboveBridge && r.IntN(3) == 0
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 }
 
