@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -89,16 +90,18 @@ func (o *Opening) failed(err error) error {
 	return o.l.Cause(err)
 }
 
-// Deliver passes a message on to the other layers, and to the reader of the Conn if no layer takes it:
-// a message between a subscription and its answer is part of the stream. It calls OnMessage, or puts a
-// copy of the message into the inbox. While the session before is still read (see [OverlapHold]) the
-// copy is held instead. Deliver waits while another session is in OnMessage (see [OverlapMix]), and for
-// room in a full inbox if the policy is InboxBlock, until the context of OnSession ends.
+// Deliver passes a message on to the other layers, and to the reader of the Conn if no layer takes it: a message
+// between a subscription and its answer is part of the stream. It calls OnMessage, or puts a copy of the message into
+// the inbox. While the session before is still read (see [OverlapHold]) the copy is held instead. Deliver waits while
+// another session is in OnMessage (see [OverlapMix]), and for room in a full inbox if the policy is InboxBlock, until
+// the context of OnSession ends. After Close it does nothing, and returns [net.ErrClosed].
 func (o *Opening) Deliver(m conn.Message) error {
-	if o.over.Load() {
+	switch {
+	case o.over.Load():
 		return errOver
-	}
-	if o.replaces.replacement != nil {
+	case o.life.Closed.Load():
+		return net.ErrClosed
+	case o.replaces.replacement != nil:
 		m.Data = inbox.Clone(m.Data)
 		return o.replaces.put(o.ctx, o.l, m, o.layer)
 	}
@@ -116,9 +119,8 @@ func (o *Opening) AwaitReceipts() error {
 	return o.sender.outbox().AwaitReceipts(o.ctx)
 }
 
-// Resumed says that the protocol vouches for the stream: the server goes on where the last session ended,
-// and nothing is missing. The seam then says so. Call it before Deliver. It is an error without
-// Options.Resumable.
+// Resumed says that the protocol vouches for the stream: the server goes on where the last session ended, and nothing
+// is missing. The seam then says so. Call it before Deliver. It is an error without Options.Resumable.
 func (o *Opening) Resumed() error {
 	switch {
 	case o.over.Load():

@@ -180,12 +180,10 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 // the policy is InboxBlock. If it has waited, l is paused: the caller ends the pause.
 func (r *receiver) awaitRoom(ctx context.Context, l *served) error {
 	for r.life.o.Inbox.Overflow == InboxBlock && r.inbox.Full() {
-		room := r.inbox.Room()
-		if !r.inbox.Full() {
-			return nil
-		}
-		if err := l.block(ctx, room); err != nil {
-			return err
+		if room := r.inbox.Room(); r.inbox.Full() { // perhaps there was room before the call of Room
+			if err := l.block(ctx, room); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

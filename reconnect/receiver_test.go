@@ -353,6 +353,37 @@ func TestNoMessageComesAfterCloseInALayer(t *testing.T) {
 	}
 }
 
+// Promise 11: the same for what OnSession delivers after Close, of the first session and of one that replaces another.
+func TestNothingIsDeliveredAfterClose(t *testing.T) {
+	for _, last := range []uint64{1, 2} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			var c *reconnect.Conn
+			var err error
+			received, seen := 0, 0
+			o := rotating(reconnect.OverlapHold)
+			o.Layers = []*reconnect.Layer{{Receive: func(reconnect.Message) bool { received++; return true }}}
+			o.OnMessage = func(context.Context, reconnect.Message) { seen++ }
+			o.OnSession = func(_ context.Context, opening *reconnect.Opening) error {
+				if opening.Session == last {
+					c.Close()
+					err = opening.Deliver(text("1"))
+				}
+				return err
+			}
+			c = s.open(&o)
+			s.wantDial().accept()
+			if last == 2 {
+				c.Rotate(1, reconnect.Advice{})
+				s.wantDial().accept()
+			}
+			<-c.Done()
+			require.Equal(t, net.ErrClosed, err)
+			require.Equal(t, []int{0, 0}, []int{received, seen})
+			require.Equal(t, last-1, c.Stats().Lost, "the session of Deliver was never ready")
+		})
+	}
+}
+
 // Promise 11: the context of OnMessage ends with its session, though OnMessage still works.
 func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
