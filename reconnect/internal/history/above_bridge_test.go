@@ -28,6 +28,7 @@ const (
 	HoldBounded      Invariant = "bridge: no more messages are held than Options.Messages"
 	FetchesBounded   Invariant = "bridge: no more fetches run than Options.Fetches, and each ends within Options.Timeout"
 	FetchWaits       Invariant = "bridge: no fetch of a stream begins before the time that the server asked for"
+	RetryWaits       Invariant = "bridge: the wait after a failed fetch is that of the server, and that of Options.Policy at most besides"
 	FetchesEnd       Invariant = "bridge: no fetch runs when the loop over Events has ended"
 	OthersPass       Invariant = "bridge: a seam, and a message that is no item, is an EventOther, in its place"
 	OneRange         Invariant = "bridge: a second loop over Events beside the first gets an error"
@@ -53,6 +54,7 @@ type streams struct {
 	watched map[uint64]time.Duration  // when the server began to send the items by a session
 	waits   map[fetchOf]time.Duration // when the server wants the next fetch
 	refused map[fetchOf]bool          // such a fetch has failed for good
+	failed  [streamKeys]int           // at least so many fetches have failed since the stream was healed
 }
 
 // fetchOf is one of the ways to fetch a stream.
@@ -120,6 +122,7 @@ func newStreams(w *world) *streams {
 	case 5:
 		s.o.Ask = s.ask
 	}
+	s.o.OnRetry = s.repeated
 	b, err := bridge.New(&s.o)
 	if err != nil {
 		panic(err)
@@ -376,7 +379,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 		turned := errors.Is(e.Err, bridge.ErrNewEpoch)
 		now, _ := s.place(e.Key, w.now())
 		gone := e.Epoch != "" && e.Epoch < now // a server that counts anew has nothing more of the old count
-		refused := errors.Is(e.Err, errNever) && (s.noPast(e.Key) || turned && s.noSnapshot(e.Key))
+		refused := errors.Is(e.Err, errNever) && (!s.snapshots() || s.noSnapshot(e.Key)) && (turned || s.noPast(e.Key))
 		ended := w.mayEnd != "" && s.o.Ask != nil && backoff.Classify(e.Err).Class == backoff.ClassStop // the Conn did not write what Ask asks
 		w.check(LossHasReason, refused || ended || !s.snapshots() && (turned && len(s.epochs) > 1 && e.Epoch != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
 		w.check(ItemInPlace, !p.begun || e.First == p.at.Offset+1, "stream %d: %d is due: %+v", e.Key, p.at.Offset+1, e)
@@ -394,7 +397,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			epoch, number := s.place(e.Key, p.least)
 			w.check(HealedIsComplete, number == 0 || e.Epoch > epoch || e.Epoch == epoch && int(e.Last) >= number, "stream %d had %s %d at %v: %+v", e.Key, epoch, number, p.least, e)
 		}
-		p.stale, p.least = false, 0
+		p.stale, p.least, s.failed[e.Key] = false, 0, 0
 		for _, how := range []string{"past", "snapshot", "ask"} { // a wait that was asked for before does not bind the next fetch
 			delete(s.waits, fetchOf{how, e.Key})
 		}
@@ -404,12 +407,12 @@ func (s *streams) event(e bridge.Event[int, string]) {
 	}
 }
 
-// noSnapshot reports whether a snapshot of a stream could not be had. The caller holds world.mu.
+// noSnapshot reports whether a snapshot of a stream could not be had once. The caller holds world.mu.
 func (s *streams) noSnapshot(k int) bool {
 	return s.refused[fetchOf{"snapshot", k}] || s.refused[fetchOf{"ask", k}]
 }
 
-// noPast reports whether the past of a stream could not be had. The caller holds world.mu.
+// noPast reports whether the past of a stream could not be had once. The caller holds world.mu.
 func (s *streams) noPast(k int) bool {
 	return s.o.Past == nil || s.forgets > 0 || !s.keys[k].begun || s.refused[fetchOf{"past", k}]
 }
@@ -429,12 +432,23 @@ func (s *streams) other(e bridge.Event[int, string]) {
 	next := s.others[0]
 	s.others = s.others[1:]
 	seam, _ := e.Err.(*reconnect.Seam)
-	s.w.check(OthersPass, seam == next.seam && string(e.Message.Data) == next.data, "%+v comes, and %+v is due", e, next)
+	_, placed := e.Cursor()
+	s.w.check(OthersPass, seam == next.seam && string(e.Message.Data) == next.data && !placed, "%+v comes, and %+v is due", e, next)
 	if words, ok := unframed(next.data); ok && words[0] == "watching" {
 		for k := range streamKeys {
 			s.orders = append(s.orders, func() { s.refetch(k, e.Session) })
 		}
 	}
+}
+
+// repeated is Options.OnRetry.
+func (s *streams) repeated(k int, err error, wait time.Duration) {
+	w, told := s.w, backoff.Classify(err).RetryAfter
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.failed[k]++
+	most := min(5*time.Second, 300*time.Millisecond<<min(s.failed[k]-1, 10)) // of Options.Policy
+	w.check(RetryWaits, told <= wait && wait <= told+most, "stream %d: %v after %d failures, the last of which is %v and asks for %v", k, wait, s.failed[k], err, told)
 }
 
 func (s *streams) rest() {
@@ -620,6 +634,7 @@ func (s *streams) fetch(ctx context.Context, how string, k int) (number uint64, 
 	}
 	if errors.Is(err, errNever) {
 		s.refused[of] = true
+		s.failed[k]++
 	}
 	return number, at, func() {
 		w.mu.Lock()
