@@ -181,7 +181,9 @@ func (s *streams) step(r *rand.Rand, e Event) {
 		}
 		s.epochs = append(s.epochs, next)
 		w.mu.Unlock()
-		w.oneByOne("turns", (*conntest.Pipe).Reset)
+		if !w.set.TurnsOpenly {
+			w.oneByOne("turns", (*conntest.Pipe).Reset)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func indexes(p *Plan) (all []int) {
 }
 
 // laterSettings are those that were added when there were seeds that had failed, in the order of time.
-var laterSettings = []string{"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd", "Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop"}
+var laterSettings = []string{"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd", "Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly"}
 
 // before returns the plan of a seed without the settings that there were not before one of them was added.
 func before(t *testing.T, setting string, p *Plan) *Plan {

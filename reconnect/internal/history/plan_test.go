@@ -94,7 +94,8 @@ type Settings struct {
 	Expected       bool          // Stall.Expected is set
 	AwaitsReceipts bool          // OnSession awaits the receipts
 	HoldsMark      bool          // OnSession holds the mark
-	FetchesStop    bool          // a fetch of a Bridge fails for good now and then
+	FetchesStop    bool          // of a Bridge: a fetch fails for good now and then
+	TurnsOpenly    bool          // of a Bridge: a connection goes on when the server counts anew
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 

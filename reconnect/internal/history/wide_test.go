@@ -22,6 +22,7 @@ func (p *Plan) drawWide() {
 		p.Events = append(p.Events, Event{len(p.Events), 1 + upTo(r, p.Length), awaitSession.name})
 	}
 	s.FetchesStop = s.Above == aboveBridge && r.IntN(3) == 0
+	s.TurnsOpenly = s.Above == aboveBridge && r.IntN(2) == 0
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 }
 
