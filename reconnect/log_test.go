@@ -359,7 +359,7 @@ func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
 		synctest.Wait()
 		all := lines(&b)
 		require.Equal(t, `level=INFO msg="waiting for a login" try=2 wait=1h0m0s verdict=retry `+
-			`cause="the budget allows no login before 2000-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
+			`cause="the budget allows no login before 2100-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
 	})
 }
 

@@ -136,10 +136,14 @@ func (d *pendingDial) connected() {
 	synctest.Wait()
 }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in virtual time. The time is after the start of the process, as in a program, so that a mistake in a sign shows:
+// a bubble begins in the year 2000, where each link.Instant is negative.
 func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, newScene(t)) })
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)))
+		f(t, newScene(t))
+	})
 }
 
 // every is a policy that waits d each time.

@@ -36,6 +36,7 @@ func watchSilent(t *testing.T, shared *Shared, test func(t *testing.T, w *Livene
 // prepareSilent is as watchSilent, but test calls Start.
 func prepareSilent(t *testing.T, shared *Shared, test func(t *testing.T, w *Liveness, l *link.Link, ahead *atomic.Int64)) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))) // at the beginning of a bubble each link.Instant is negative
 		fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true})
 		fake.Mute()
 		var ahead atomic.Int64 // in ns
