@@ -53,9 +53,13 @@ type world struct {
 	recordOf
 }
 
-// Run runs a plan in virtual time.
+// Run runs a plan in virtual time. A bubble begins in the year 2000, before the start of the process, where each link.Instant is
+// negative. Half of the histories begin later, as programs do.
 func Run(t *testing.T, p *Plan) (r Result) {
 	synctest.Test(t, func(*testing.T) {
+		if p.Seed%2 == 1 {
+			time.Sleep(time.Until(time.Date(2050, 1, 1, 0, 0, 0, 0, time.UTC)))
+		}
 		w := newWorld(p)
 		w.run()
 		r = w.result
