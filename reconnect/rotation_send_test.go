@@ -89,6 +89,29 @@ func TestTheQueueMovesToTheNextSession(t *testing.T) {
 	})
 }
 
+// What goes by the next session does not wait for all that is for the old one.
+func TestTheQueueMovesThoughTheOldSessionIsPaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownFail)
+		o.Pace, o.Rotate.Drain = budget.Window{N: 1, Per: time.Minute}, time.Hour
+		c := s.open(o)
+		old := s.wantDial().acceptHeld()
+		queue(t, c, "a")
+		synctest.Wait() // a is being written
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Session: 1}))
+		queue(t, c, "c")
+		c.Rotate(1, reconnect.Advice{})
+		next := s.wantDial().accept()
+		old.Release()
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, texts(old))
+		require.Equal(t, []string{"c"}, texts(next))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, texts(old))
+	})
+}
+
 // A message that the old session could not write is written by the next, unless it was begun.
 func TestWhatTheOldSessionDidNotWriteGoesByTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -31,35 +31,25 @@ const (
 
 // Next returns what to do now.
 func (d *Dials) Next(now time.Time) Action {
-	for {
-		a, again := d.next(now)
-		if !again {
-			return a
-		}
-	}
-}
-
-// next is Next. It returns true if nothing is to be done, but has to be looked at again.
-func (d *Dials) next(now time.Time) (a Action, again bool) {
 	if d.search == nil {
-		return Action{}, false
+		return Action{}
 	}
 	for i := range d.dials {
 		if x := &d.dials[i]; x.state == cutting || x.state != free && d.phase == stopped {
-			return d.cut(i), false
+			return d.cut(i)
 		}
 	}
 	switch d.phase {
 	case up:
 		d.search = nil
 		d.outage.last = nil // which no later History needs
-		return Action{}, false
+		return Action{}
 	case stopped:
-		return Action{Do: DoStop}, false
+		return Action{Do: DoStop}
 	}
 	if d.kept != none && d.dials[d.kept].fresh {
 		d.dials[d.kept].fresh = false
-		return Action{Do: DoKeep, Which: int(d.kept)}, false
+		return Action{Do: DoKeep, Which: int(d.kept)}
 	}
 	at := d.due // zero while a dial is under way
 	for i := range d.dials {
@@ -76,9 +66,9 @@ func (d *Dials) next(now time.Time) (a Action, again bool) {
 		}
 	}
 	if !d.due.IsZero() && !now.Before(d.due) {
-		return d.begin(now), false
+		return d.begin(now)
 	}
-	return Action{At: at}, false
+	return Action{At: at}
 }
 
 // begin begins a dial.
@@ -102,14 +92,14 @@ func (d *Dials) begin(now time.Time) Action {
 
 // hangs decides what becomes of a dial whose handshake hangs, or that a kick takes for one
 // that does.
-func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
+func (d *Dials) hangs(which int, now time.Time) (a Action) {
 	x := &d.dials[which]
 	switch {
 	case which == int(d.kept): // for as long as it may be
 		a = d.cut(which)
 		d.release()
 		if d.underWay() || !d.due.IsZero() {
-			return a, false
+			return a
 		}
 	case d.o.OneConnection:
 		if d.outage.hang == nil {
@@ -129,7 +119,7 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 				d.due = d.hold
 			}
 			d.step.Wait, d.step.Swap = 0, false
-			return a, false
+			return a
 		}
 	case x.swap:
 		a = d.cut(int(d.kept))
@@ -139,7 +129,7 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 		a = d.cut(which)
 	}
 	d.ask(backoff.Verdict{Class: backoff.ClassOverload}, true, now)
-	return a, false
+	return a
 }
 
 // keep makes a dial the one that is kept.

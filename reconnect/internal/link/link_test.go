@@ -57,3 +57,16 @@ func TestAWriteThatFailsCountsInTheWindow(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, 9, l.window().window.Free(time.Now()))
 }
+
+// A connection may wait in the middle of a message: its memory is in use.
+func TestAPageKeepsTheMemoryOfAMessageThatIsBeingRead(t *testing.T) {
+	var l Link
+	l.Begin(conntest.NewFake(&conntest.FakeOptions{Transport: true}).Conn(), &Life{}, budget.Window{})
+	p := NewPage(&l)
+	p.room(10)
+	p.rest()
+	require.NotNil(t, p.chunk)
+	p.Done(conn.Message{})
+	p.rest()
+	require.Nil(t, p.chunk)
+}
