@@ -21,10 +21,11 @@ type Link struct {
 	Session   uint64         // its number; does not change once others know the link
 
 	life *Life
-	end  atomic.Pointer[ending] // nil: we have not ended it
-	slot xsync.Slot             // held by the one goroutine that writes, once the link is ready
-	turn atomic.Uint64          // what the supervisor does at the reading end
-	rest *rest                  // nil: nothing
+	end  atomic.Pointer[ending]        // nil: we have not ended it
+	shut atomic.Pointer[chan struct{}] // closed when CloseNow has returned; nil: it was not called
+	slot xsync.Slot                    // held by the one goroutine that writes, once the link is ready
+	turn atomic.Uint64                 // what the supervisor does at the reading end
+	rest *rest                         // nil: nothing
 }
 
 // Observer is told what happens on a link. No lock is held meanwhile.
@@ -141,9 +142,16 @@ func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
 // Behind reports whether something has come that nobody has read, and perhaps much.
 func (l *Link) Behind() bool { return l.Paused() || l.Lags() }
 
-// Close cuts the connection for Run.
+// Close cuts the connection for Run. It returns when the connection is closed, also if another goroutine closes it, so that the
+// next one is dialed after that.
 func (l *Link) Close() error {
 	l.End()
+	shut := make(chan struct{})
+	if !l.shut.CompareAndSwap(nil, &shut) {
+		<-*l.shut.Load()
+		return nil
+	}
+	defer close(shut)
 	return l.Conn.CloseNow()
 }
 
@@ -151,8 +159,7 @@ func (l *Link) Close() error {
 // is kept.
 func (l *Link) Cut(cause error) {
 	l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Behind()})
-	l.End()
-	l.Conn.CloseNow()
+	l.Close()
 }
 
 // Fail ends the connection because err is the error of a write or a ping. The peer may have said why

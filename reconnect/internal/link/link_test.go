@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,4 +70,30 @@ func TestAPageKeepsTheMemoryOfAMessageThatIsBeingRead(t *testing.T) {
 	p.Done(conn.Message{})
 	p.rest()
 	require.Nil(t, p.chunk)
+}
+
+// slow is a connection that takes a second to close. Another call meanwhile returns at once, as that of a net.Conn does.
+type slow struct {
+	conn.Conn
+	closing atomic.Bool
+}
+
+func (s *slow) CloseNow() error {
+	if !s.closing.Swap(true) {
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+// A timer, and the supervisor, which then dials: with OneConnection there must not be two connections.
+func TestCutReturnsWhenTheConnectionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Link
+		l.Begin(new(slow), &Life{}, budget.Window{})
+		start := time.Now()
+		go l.Cut(errors.New("silent")) // the next Cut waits for it
+		synctest.Wait()
+		l.Cut(errors.New("read"))
+		require.Equal(t, time.Second, time.Since(start))
+	})
 }
