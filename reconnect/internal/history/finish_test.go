@@ -30,6 +30,9 @@ func (w *world) finish() {
 		w.check(EventsPaired, w.ended[pair[0]] == w.ended[pair[1]] || w.mayEnd == "Goexit", "%d times %s, %d times %s", w.ended[pair[0]], pair[0], w.ended[pair[1]], pair[1])
 	}
 	w.check(EventsPaired, w.ended["conn done"] == 1 && w.ended["layer end"] == 1, "ends: %v", w.ended)
+	if w.set.Reader == readPush && w.closedReady {
+		w.check(SilentAfterClose, true, "") // onMessage and handedOver check each message that comes all the same
+	}
 	w.finishMessages(stats)
 	w.finishSeams()
 	w.statsAsTold(stats)

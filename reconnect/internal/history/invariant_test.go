@@ -63,7 +63,7 @@ const (
 	AwaitIsTrue            Invariant = "12: AwaitReady ends when a session is ready, when somebody has to mend something, or with its context"
 	EndedIsRefused         Invariant = "6: a message for a session that has ended is refused"
 	SilentAfterClose       Invariant = "11: no message is handed over after Close"
-	RotatesAtAnyAge        Invariant = "no two sessions are replaced at the same age"
+	RotatesAtAnyAge        Invariant = "a session is replaced at an age of 0.9 to 1 of After, and no two at the same age"
 	HintOfAdvice           Invariant = "9: a dial at an advised address has the hint of that advice"
 	OnlyGoneEnds           Invariant = "9: of a server's answers only 410 ends a Conn"
 	InboxBounded           Invariant = "10: no more messages are unread than the inbox may have"

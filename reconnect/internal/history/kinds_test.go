@@ -372,10 +372,7 @@ func (w *world) act(r *rand.Rand, e Event, name string) func(ctx context.Context
 		if r.IntN(6) == 0 {
 			return func(context.Context) {
 				w.allowEnd("Close in " + name)
-				w.mu.Lock()
-				w.closing, w.closedAt = w.now(), w.now()
-				w.mu.Unlock()
-				w.theConn().Close()
+				w.closes()
 			}
 		}
 		return func(context.Context) { w.theConn().Status(); w.theConn().Stats() }

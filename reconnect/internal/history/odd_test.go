@@ -99,7 +99,11 @@ func (w *world) await(r *rand.Rand, _ Event) {
 	at := w.now()
 	err := w.conn.AwaitReady(ctx)
 	ended, failed := errors.AsType[*reconnect.AwaitError](err)
-	if err == nil || w.ending() || w.hasEnded() {
+	if err == nil {
+		w.wasReady(at)
+		return
+	}
+	if w.ending() || w.hasEnded() {
 		return
 	}
 	if !failed {
@@ -117,6 +121,18 @@ func (w *world) await(r *rand.Rand, _ Event) {
 	}
 }
 
+// wasReady checks an Await for StateReady that has begun at a time and has no error: at some moment since then a session was ready. When
+// OnSession has returned a session may be, and SessionReady comes after that.
+func (w *world) wasReady(since time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ready := false
+	for _, s := range w.sessions {
+		ready = ready || s.opened && (s.lostAt < 0 || s.lostAt >= since)
+	}
+	w.check(AwaitIsTrue, ready, "an Await has ended, and no session was ready since %v", since)
+}
+
 // badly writes a message that no frame can hold, if the plan has such messages, and checks that this does no harm.
 func (w *world) badly(write func(conn.Message) error) {
 	if !w.set.Odd || w.set.Framing != 1 {
@@ -125,8 +141,19 @@ func (w *world) badly(write func(conn.Message) error) {
 	w.claim(BadIsBad, write(conn.TextMessage("bad\n")) != nil, "a message with a line feed was written")
 }
 
-// clientKept checks the error with which the server has read the end of a connection: the client has kept to the protocol.
-func (w *world) clientKept(err error) {
-	e, ok := errors.AsType[websocket.CloseError](err)
-	w.claim(ClientKeeps, ok && !slices.Contains([]int{1005, 1006, 1015}, int(e.Code)) || !ok && !strings.Contains(err.Error(), "invalid"), "the server reads %v", err)
+// clientKept checks the error with which the server has read the end of a connection, or of a message: the client has kept to the
+// protocol. If not, the error of coder/websocket says what it has "received", or that what was compressed is "corrupt", as it also says
+// when the connection has ended inside that.
+func (w *world) clientKept(ctx context.Context, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := conntest.PipeOf(ctx)
+	if e, ok := errors.AsType[websocket.CloseError](err); ok {
+		w.check(ClientKeeps, !slices.Contains([]int{1005, 1006, 1015}, int(e.Code)), "the server reads %v", err)
+		w.piped(p).closed = int(e.Code)
+		return
+	}
+	w.piped(p).stopped = ctx.Err() != nil
+	broken := strings.Contains(err.Error(), "received ") || strings.Contains(err.Error(), "corrupt") && len(w.piped(p).faults) == 0 && p.Live()
+	w.check(ClientKeeps, !broken, "the server reads %v", err)
 }

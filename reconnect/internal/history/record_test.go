@@ -19,31 +19,33 @@ type recordOf struct {
 	dead     []*conntest.Pipe // connections that were stalled for good when the faults ended
 	pending  map[string]func(ctx context.Context)
 
-	started    uint64 // sessions
-	dials      []time.Duration
-	ended      map[string]int         // events by name
-	readCount  int                    // messages that were read
-	statuses   map[int]bool           // of answers that are not in refusals
-	ages       map[time.Duration]bool // at which sessions were replaced because of their age
-	connDone   bool
-	drawn      map[time.Duration]int
-	waiting    time.Duration // what WaitStart announced; -1: no wait is under way
-	waitFrom   time.Duration
-	closedAt   time.Duration   // when Close was called, which Shutdown may have preceded; 0: not yet
-	closing    time.Duration   // when Shutdown or Close was called, whichever was first; 0: not yet
-	mayEnd     string          // why the Conn may end by itself
-	notBefore  time.Duration   // when the server allows the next dial
-	gated      time.Duration   // until then the gate may hold dials: when two dials are under way, the server may have told one of them to wait
-	checked    time.Duration   // when Check was called last
-	pushes     int             // kicks and the like, which allow more dials
-	meddled    map[uint64]bool // sessions that were ended, or asked to end, on our side
-	rotated    bool
-	allowedAt  time.Duration   // when Allowed was true
-	markHeld   map[uint64]bool // the mark of a session is held
-	rotateDone time.Duration   // when the last rotation had ended
-	held       bool            // OnMessage has acted, and so it may have taken long
-	contexts   map[string]context.Context
-	traffic    int // lines of the trace that are messages
+	started     uint64 // sessions
+	dials       []time.Duration
+	ended       map[string]int         // events by name
+	readCount   int                    // messages that were read
+	said        int                    // messages that the server has begun to send
+	statuses    map[int]bool           // of answers that are not in refusals
+	ages        map[time.Duration]bool // at which sessions were replaced because of their age
+	connDone    bool
+	drawn       map[time.Duration]int
+	waiting     time.Duration // what WaitStart announced; -1: no wait is under way
+	waitFrom    time.Duration
+	closedAt    time.Duration   // when Close was called, which Shutdown may have preceded; 0: not yet
+	closedReady bool            // a session was ready then
+	closing     time.Duration   // when Shutdown or Close was called, whichever was first; 0: not yet
+	mayEnd      string          // why the Conn may end by itself
+	notBefore   time.Duration   // when the server allows the next dial
+	gated       time.Duration   // until then the gate may hold dials: when two dials are under way, the server may have told one of them to wait
+	checked     time.Duration   // when Check was called last
+	pushes      int             // kicks and the like, which allow more dials
+	meddled     map[uint64]bool // sessions that were ended, or asked to end, on our side
+	rotated     bool
+	allowedAt   time.Duration   // when Allowed was true
+	markHeld    map[uint64]bool // the mark of a session is held
+	rotateDone  time.Duration   // when the last rotation had ended
+	held        bool            // OnMessage has acted, and so it may have taken long
+	contexts    map[string]context.Context
+	traffic     int // lines of the trace that are messages
 
 	order       int // of acceptance
 	unsent      []reconnect.Receipt
@@ -62,6 +64,7 @@ type recordOf struct {
 	loginWait   bool        // the last wait was for a login
 	advices     int         // so many have named an address
 	advised     map[int]int // dials at the address of an advice
+	verdicts    verdicts
 	networkRecord
 }
 
@@ -74,8 +77,9 @@ type session struct {
 	seam           bool // the reader got it
 	startedAt      time.Duration
 	readyAt        time.Duration
-	delivered      bool // a message was handed to the reader in OnSession
-	delivering     bool // Deliver was called
+	lostAt         time.Duration // when Layer.Lost was called; -1: not yet
+	delivered      bool          // a message was handed to the reader in OnSession
+	delivering     bool          // Deliver was called
 	probes         int
 	logins         int
 	sent           []int // the events that the server has sent, in order
@@ -109,7 +113,10 @@ type message struct {
 type pipe struct {
 	session uint64
 	faults  []fault
-	broken  bool // the server has broken the protocol
+	broken  bool          // the server has broken the protocol
+	closed  int           // the close code that the server has read; 0: none
+	stopped bool          // the server has read no close code, because it was closed before
+	refused time.Duration // when the session ended because the server has broken the protocol; 0: it did not
 	pace
 }
 
@@ -132,7 +139,7 @@ func newRecord() recordOf {
 func (r *recordOf) of(number uint64) *session {
 	s := r.sessions[number]
 	if s == nil {
-		s = &session{number: number}
+		s = &session{number: number, lostAt: -1}
 		r.sessions[number] = s
 	}
 	return s

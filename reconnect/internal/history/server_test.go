@@ -85,6 +85,13 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	if w.set.Forms && p != nil {
 		say = func(data string) error { return form{w, p}.say(ctx, data) }
 	}
+	send := say
+	say = func(data string) error {
+		w.mu.Lock()
+		w.said++
+		w.mu.Unlock()
+		return send(data)
+	}
 	login, err := read()
 	if err != nil {
 		return
@@ -229,10 +236,13 @@ func (w *world) serveWS(ctx context.Context, c *websocket.Conn, q *http.Request)
 	w.serve(ctx, conntest.PipeOf(ctx), func() (string, error) {
 		_, r, err := c.Reader(ctx)
 		if err != nil {
-			w.clientKept(err)
+			w.clientKept(ctx, err)
 			return "", err
 		}
 		data, err := io.ReadAll(r)
+		if err != nil {
+			w.clientKept(ctx, err)
+		}
 		if err == nil && w.doubtful(string(data)) { // coder/websocket takes the end of the connection for that of a compressed message
 			_, _, err = c.Reader(ctx)
 			if err == nil {

@@ -17,6 +17,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("gate start")
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.dialsBeside()
 			w.mirror.begins()
 		},
 		GateDone:  func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) },
@@ -25,6 +26,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("dial hung")
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.verdicts.beside = true
 			w.mirror.hung(e.Try)
 		},
 		DialDone: w.dialDone,
@@ -33,6 +35,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.started++
+			w.verdicts.unknown, w.verdicts.beside = w.verdicts.unknown || w.verdicts.beside, false
 			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
 			w.of(s.Number).started, w.of(s.Number).startedAt = true, w.now()
 		},
@@ -51,6 +54,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("rotate done")
 			w.mu.Lock()
 			w.rotateDone = w.now()
+			w.verdicts.unknown = true // the other supervisor may go on
 			w.mu.Unlock()
 			w.spill(e.Err)
 		},
@@ -108,6 +112,7 @@ func (w *world) dialStart(e reconnect.DialStart) {
 		w.mirror.begins()
 	}
 	w.mirror.tried(e.Try)
+	w.dialsBeside()
 	now := w.now()
 	w.loginLeft()
 	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
@@ -192,6 +197,9 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.silentEnd(s, errors.Is(e.Cause, reconnect.ErrSilent))
 	w.livePeer(s, e)
 	w.earned(e)
+	if e.Stable {
+		w.verdicts.last, w.verdicts.unknown = backoff.ClassOK, w.rotated
+	}
 	w.trueCause(s, e)
 	w.mu.Unlock()
 	w.callback("SessionDone", nil)
@@ -230,7 +238,9 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 	}
 	w.waitsSlowly(e)
 	w.verdictAsStated(e)
-	w.check(SpreadOnce, e.Cause != nil || e.Drawn == 0 || w.started == 0 && len(w.dials) == 0, "a wait without a cause: %+v", e)
+	if e.Cause == nil {
+		w.check(SpreadOnce, e.Drawn == 0 || w.started == 0 && len(w.dials) == 0 && e.Drawn < w.set.StartSpread, "a wait without a cause: %+v", e)
+	}
 	w.waitGrows(e)
 	w.mirror.waits(e)
 	if w.waiting < 0 {

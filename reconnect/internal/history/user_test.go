@@ -105,7 +105,9 @@ func (w *world) callback(name string, ctx context.Context) {
 }
 
 func (w *world) onMessage(ctx context.Context, m reconnect.Message) {
+	late := w.hasClosed()
 	w.mu.Lock()
+	w.handedOver(m, late)
 	w.check(OneCallback, !w.inMessage, "OnMessage beside another call")
 	w.inMessage = true
 	w.mu.Unlock()
@@ -149,9 +151,10 @@ func (w *world) read() {
 		w.rest()
 		limit := time.Duration(1 + r.Int64N(int64(3*time.Second)))
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		at := w.now()
+		at, late := w.now(), w.closed.Load()
 		m, err := w.conn.Read(ctx, buf)
 		cancel()
+		w.readAfterClose(late, err)
 		seam, lost := errors.AsType[*reconnect.Seam](err)
 		switch {
 		case err == nil:
@@ -172,7 +175,14 @@ func (w *world) readMessages(r *rand.Rand) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.Int64N(int64(20*time.Second))))
 		var last error
+		late := w.closed.Load()
 		for m, err := range w.conn.Messages(ctx) {
+			w.readAfterClose(late, err)
+			if err == nil {
+				w.mu.Lock()
+				w.handedOver(m, false)
+				w.mu.Unlock()
+			}
 			w.rest()
 			last = nil
 			if seam, lost := errors.AsType[*reconnect.Seam](err); lost {
@@ -185,6 +195,7 @@ func (w *world) readMessages(r *rand.Rand) {
 			if r.IntN(50) == 0 {
 				break
 			}
+			late = w.closed.Load()
 		}
 		cancel()
 		if last != nil && !errors.Is(last, context.DeadlineExceeded) {
@@ -225,7 +236,9 @@ func (w *world) message(m reconnect.Message) {
 	if !strings.HasPrefix(string(m.Data), "delivered ") { // which OnSession has made
 		w.readCount++
 	}
-	w.check(SilentAfterClose, w.set.Reader != readPush || w.closedAt == 0 || w.now() == w.closedAt, "a message of session %d", m.Session)
+	if w.set.Reader != readMessages || w.set.Above == aboveBridge { // else the reader may have had it for a while, and has checked that
+		w.handedOver(m, false)
+	}
 	w.readLog("message of %d: %d bytes", m.Session, len(m.Data))
 	mix := w.mixes()
 	w.check(SeamInPlace, m.Session > w.seamAfter || mix && !w.of(m.Session).seam, "a message of session %d after the seam of %d", m.Session, w.seamAfter)
@@ -439,7 +452,9 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 func (w *world) tookIn(m *message, err error) {
 	m.accepted, m.refused, m.err = err == nil, err != nil, err
 	w.log("send %s: %v", m.id, kind(err))
-	w.check(EndedIsRefused, !m.late || err != nil, "%s was accepted for session %d", m.id, m.out.Session)
+	if m.late {
+		w.check(EndedIsRefused, err != nil, "%s was accepted for session %d", m.id, m.out.Session)
+	}
 	if err != nil {
 		w.refusedAsBad(m, err)
 		wrong, ok := errors.AsType[*reconnect.WriteError](err)
@@ -502,7 +517,9 @@ func (w *world) layerLost(session uint64, cause error) {
 	defer w.mu.Unlock()
 	w.ended["lost"]++
 	w.secrets(cause)
-	w.opening(w.of(session))
+	s := w.of(session)
+	s.lostAt = w.now()
+	w.opening(s)
 }
 
 func (w *world) layerEnd(err error) {

@@ -99,6 +99,17 @@ func (w *world) prepared(r *rand.Rand, o *reconnect.Opening) error {
 	return nil
 }
 
+// markCame checks that the present session has its mark, if all that may hold it is over: no hold lasts longer than 3 s, and the reader has
+// read all since.
+func (w *world) markCame() {
+	n := w.conn.Status().Session
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.of(n); w.set.MarkRefetch && s.ready && w.now()-s.readyAt > 30*time.Second {
+		w.check(MarkIsHeld, w.marks[n] == 1, "session %d has %d marks, and is ready since %v", n, w.marks[n], s.readyAt)
+	}
+}
+
 // The invariants of these.
 const (
 	SessionIsReady     Invariant = "12: AwaitSession returns a session that is ready, or why there is none"

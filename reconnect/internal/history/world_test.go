@@ -45,6 +45,7 @@ type world struct {
 	over    chan struct{} // closed when the users are to end
 	users   sync.WaitGroup
 	calmed  atomic.Bool // the faults are over
+	closed  atomic.Bool // Close has returned
 
 	sending sync.Mutex // held while a message is given to Send, so that the order of acceptance is known
 
@@ -187,11 +188,13 @@ func (w *world) recover() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), settling+w.patience())
 	defer cancel()
+	at := w.now()
 	if err := w.conn.Await(ctx, reconnect.StateReady); w.hasEnded() {
 		return
 	} else if w.claim(Recovers, err == nil, "%v, %+v", err, w.conn.Status()); err != nil {
 		return
 	}
+	w.wasReady(at)
 	w.pause(30 * time.Second) // until a rotation is over
 	before, events := w.standing(), w.events()
 	w.beginQuiet()
@@ -205,6 +208,7 @@ func (w *world) recover() {
 		happened := w.events() - events
 		w.claim(Quiet, happened < 400, "%d events", happened)
 	}
+	w.markCame()
 	// A message gets through.
 	if err := w.conn.Await(ctx, reconnect.StateReady); err != nil {
 		return
@@ -384,6 +388,7 @@ func (w *world) options() *reconnect.Options {
 	}
 	w.wide(o)
 	w.above.options(o)
+	w.hearing(o)
 	return o
 }
 
@@ -404,7 +409,9 @@ func (w *world) end() {
 		}
 	}
 	w.mu.Lock()
-	w.closing = w.now()
+	if w.closing == 0 { // else a callback has called Close
+		w.closing = w.now()
+	}
 	w.log("ending %d", w.set.Ending)
 	w.mu.Unlock()
 	switch w.set.Ending {
@@ -417,10 +424,7 @@ func (w *world) end() {
 		time.Sleep(upTo(r, 3*time.Second))
 	}
 	at := w.now()
-	w.mu.Lock()
-	w.closedAt = at
-	w.mu.Unlock()
-	w.conn.Close()
+	w.closes()
 	w.claim(CloseAtOnce, w.now() == at, "Close took %v", w.now()-at)
 	select {
 	case <-w.conn.Done():
