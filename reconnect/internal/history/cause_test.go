@@ -42,7 +42,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 		w.check(CauseIsTrue, e.Reason == backoff.ReasonLocal || !w.asked[s.pipe], "%s: %v after Check", f, e.Cause)
 	default:
 		if s.ready && strings.HasPrefix(f, "wrong ") {
-			w.wrongCause(f, e)
+			w.wrongCause(s, rec, e)
 		}
 		closed, ok := errors.AsType[*conn.CloseError](e.Cause)
 		if strings.HasPrefix(f, "close ") && s.ready && since <= w.set.Lag+time.Millisecond {

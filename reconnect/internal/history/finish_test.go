@@ -33,6 +33,7 @@ func (w *world) finish() {
 	if w.set.Reader == readPush && w.closedReady {
 		w.check(SilentAfterClose, true, "") // onMessage and handedOver check each message that comes all the same
 	}
+	w.finishBroken()
 	w.finishMessages(stats)
 	w.finishSeams()
 	w.statsAsTold(stats)

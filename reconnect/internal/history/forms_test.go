@@ -301,25 +301,71 @@ func (f form) breaksNow(message string) bool {
 	rec.broken, rec.faults = true, append(rec.faults, fault{"wrong " + itoa(code), w.now()})
 	w.remark("wrong %d", code)
 	w.mu.Unlock()
+	w.users.Go(func() { w.brokenEnds(f.p) })
 	f.p.Server().Write(data)
 	return true
 }
 
-// wrongCause checks the cause of the end of a session whose peer has broken the protocol, and has done nothing else. The caller holds w.mu.
-func (w *world) wrongCause(f string, e reconnect.SessionDone) {
-	switch e.Reason {
-	case backoff.ReasonHangup, backoff.ReasonRefused, backoff.ReasonNetwork, backoff.ReasonProtocol, backoff.ReasonOther,
-		backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther:
-	default: // a limit of ours, because nobody has read what has come
-		return
+// brokenEndsIn is how long a session may live on when its peer has broken the protocol: a callback may take 4 s before the session is read,
+// and the answer to a close frame 2 s.
+const brokenEndsIn = 12 * time.Second
+
+// brokenEnds requires that a session ends whose peer has broken the protocol now, if it is certainly read. It waits for that.
+func (w *world) brokenEnds(p *conntest.Pipe) {
+	at := w.now()
+	w.pause(brokenEndsIn + 3*w.set.LoginTakes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rec := w.piped(p)
+	s := w.of(rec.session)
+	from := max(at, s.readyAt)
+	if len(rec.faults) == 1 && w.closing == 0 && w.now()-from >= brokenEndsIn && w.readsFrom(from) {
+		w.check(CauseIsTrue, s.lostAt >= 0, "session %d lives on after its peer has broken the protocol at %v", s.number, at)
 	}
-	protocol, broken := errors.AsType[*conn.ProtocolError](e.Cause)
+}
+
+// readsFrom reports whether a session is certainly read from a time on, at which it was ready: there is a reader, and no rotation holds its
+// messages. The caller holds w.mu.
+func (w *world) readsFrom(at time.Duration) bool {
+	discards := w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3
+	reader := discards || w.set.Reader != readLate && w.readPause <= at
+	return reader && !w.rotating() && w.rotateDone <= at && !w.held && w.mayEnd == ""
+}
+
+// wrongCause checks the cause of the end of a session whose peer has broken the protocol, and has done nothing else. The caller holds w.mu.
+func (w *world) wrongCause(s *session, rec *pipe, e reconnect.SessionDone) {
+	broken := rec.faults[0]
+	protocol, bad := errors.AsType[*conn.ProtocolError](e.Cause)
 	_, big := errors.AsType[*conn.TooBigError](e.Cause)
-	switch f {
+	from := max(broken.at, s.readyAt)
+	soon := w.now()-from <= w.set.Lag+time.Millisecond
+	if unread := soon || !w.readsFrom(from) || w.slowProbe; unread && !bad && !big {
+		switch e.Reason {
+		case backoff.ReasonHangup, backoff.ReasonRefused, backoff.ReasonNetwork, backoff.ReasonProtocol, backoff.ReasonOther,
+			backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther:
+		default: // a limit of ours
+			return
+		}
+	}
+	switch broken.kind {
 	case "wrong 1009":
-		w.check(CauseIsTrue, big, "%s: %v (%v)", f, e.Cause, e.Reason)
+		w.check(CauseIsTrue, big, "%s: %v (%v)", broken.kind, e.Cause, e.Reason)
 	default:
-		w.check(CauseIsTrue, broken && f == "wrong "+itoa(protocol.CloseCode()), "%s: %v (%v)", f, e.Cause, e.Reason)
+		w.check(CauseIsTrue, bad && broken.kind == "wrong "+itoa(protocol.CloseCode()), "%s: %v (%v)", broken.kind, e.Cause, e.Reason)
+	}
+	rec.refused = w.now()
+}
+
+// finishBroken checks that a server which has broken the protocol has read why: a close frame with 1002, or 1007 for what cannot be
+// decompressed, or 1009 for too large a message (RFC 6455, section 7.4.1). coder/websocket sends 1002 for reserved bits, an opcode of no
+// meaning, a control frame that is too long or in fragments, a bad close frame, and the rest of no message. All else is refused by
+// package conn. The caller holds w.mu.
+func (w *world) finishBroken() {
+	for _, rec := range w.pipes {
+		if w.set.Framing != 0 || rec.refused == 0 || len(rec.faults) != 1 || rec.stopped || w.closing-rec.refused < w.set.Lag+10*time.Millisecond {
+			continue
+		}
+		w.check(CauseIsTrue, rec.faults[0].kind == "wrong "+itoa(rec.closed), "%s at %v, and session %d is closed with %d", rec.faults[0].kind, rec.faults[0].at, rec.session, rec.closed)
 	}
 }
 
