@@ -170,8 +170,9 @@ func (b *beats) Close(ctx context.Context, code int, reason string) error {
 	return b.Conn.Close(ctx, code, reason)
 }
 
-// CloseNow implements [conn.Conn].
+// CloseNow implements [conn.Conn]. If the watch closes the connection already, CloseNow returns after that.
 func (b *beats) CloseNow() error {
 	b.watch.stop()
+	defer b.watch.closing.Wait()
 	return b.Conn.CloseNow()
 }

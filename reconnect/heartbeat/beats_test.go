@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,36 @@ func TestAnAnswerThatIsNoMessageEndsTheConnectionAtOnce(t *testing.T) {
 		_, err := c.Read(nil)
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.Zero(t, time.Since(start))
+	})
+}
+
+// slow is a connection that takes a second to close. Another call meanwhile returns at once, as that of a net.Conn does.
+type slow struct {
+	conn.Conn
+	cut  chan struct{}
+	once sync.Once
+}
+
+func (s *slow) Read([]byte) (conn.Message, error) { <-s.cut; return conn.Message{}, net.ErrClosed }
+
+func (s *slow) CloseNow() error {
+	first := false
+	s.once.Do(func() { first = true; close(s.cut) })
+	if first {
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+// The next dial begins after CloseNow: until then the old connection must be closed.
+func TestCloseNowReturnsWhenTheConnectionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dialed(t, &slow{cut: make(chan struct{})}, time.Second)
+		_, err := c.Read(nil)
+		require.ErrorIs(t, err, heartbeat.ErrLate)
+		start := time.Now()
+		require.NoError(t, c.CloseNow())
+		require.Equal(t, time.Second, time.Since(start))
 	})
 }
 

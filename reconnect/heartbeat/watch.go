@@ -30,7 +30,10 @@ type watch struct {
 	timer   *time.Timer
 	silent  int   // how many looks in a row have seen no message, although somebody read
 	cause   error // why we have cut the connection; nil: we have not
-	stopped bool
+	stopped bool  // it looks no more
+	over    bool  // it does not close the connection any more
+
+	closing sync.WaitGroup // while it closes the connection
 }
 
 // lateAfter is after how many looks the connection is cut.
@@ -48,8 +51,21 @@ func (w *watch) start(c conn.Conn, every time.Duration) {
 // look is the timer's callback.
 func (w *watch) look() {
 	if w.isLate() {
-		_ = w.conn.CloseNow()
+		w.close()
 	}
+}
+
+// close closes the connection, unless the watch was stopped.
+func (w *watch) close() {
+	w.mu.Lock()
+	if w.over {
+		w.mu.Unlock()
+		return
+	}
+	w.closing.Add(1) // beats.CloseNow waits
+	w.mu.Unlock()
+	defer w.closing.Done()
+	_ = w.conn.CloseNow()
 }
 
 // isLate counts one look, and reports whether it was the last.
@@ -97,14 +113,14 @@ func (w *watch) cutIn(d time.Duration) {
 		w.timer.Stop()
 	}
 	w.stopped = true
-	w.timer = time.AfterFunc(d, func() { _ = w.conn.CloseNow() })
+	w.timer = time.AfterFunc(d, w.close)
 }
 
 // stop stops the timer for good, and returns why the watch has cut the connection, if it has.
 func (w *watch) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopped = true
+	w.stopped, w.over = true, true
 	if w.timer != nil {
 		w.timer.Stop()
 	}
