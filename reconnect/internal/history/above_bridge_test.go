@@ -381,7 +381,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 		turned := errors.Is(e.Err, bridge.ErrNewEpoch)
 		now, _ := s.place(e.Key, w.now())
 		gone := e.Epoch != "" && e.Epoch < now // a server that counts anew has nothing more of the old count
-		refused := errors.Is(e.Err, errNever) && (!s.snapshots() || s.noSnapshot(e.Key)) && (turned || s.noPast(e.Key))
+		refused := errors.Is(e.Err, errNever) && (!s.snapshots() || s.noSnapshot(e.Key)) && (turned || gone || s.noPast(e.Key))
 		ended := w.mayEnd != "" && s.o.Ask != nil && backoff.Classify(e.Err).Class == backoff.ClassStop // the Conn did not write what Ask asks
 		w.check(LossHasReason, refused || ended || !s.snapshots() && (turned && len(s.epochs) > 1 && e.Epoch != "" || gone || s.forgets > 0 && errors.Is(e.Err, bridge.ErrTooOld)), "%+v", e)
 		w.check(ItemInPlace, !p.begun || e.First == p.at.Offset+1, "stream %d: %d is due: %+v", e.Key, p.at.Offset+1, e)
