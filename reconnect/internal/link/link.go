@@ -142,8 +142,8 @@ func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
 // Behind reports whether something has come that nobody has read, and perhaps much.
 func (l *Link) Behind() bool { return l.Paused() || l.Lags() }
 
-// Close cuts the connection for Run. It returns when the connection is closed, also if another goroutine closes it, so that the
-// next one is dialed after that.
+// Close cuts the connection. It returns when the connection is closed, also if another goroutine is closing it: the next dial
+// must begin after that.
 func (l *Link) Close() error {
 	l.End()
 	shut := make(chan struct{})
