@@ -27,7 +27,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 		w.check(CauseIsTrue, since > 0 || errors.Is(e.Cause, syscall.ECONNRESET), "%s: %v", f, e.Cause)
 	case "fin", "cut now", "kill":
 		w.check(CauseIsTrue, since > 0 || errors.Is(e.Cause, io.EOF) || errors.Is(e.Cause, io.ErrUnexpectedEOF) || errors.Is(e.Cause, syscall.EPIPE), "%s: %v", f, e.Cause)
-	case "stall", "sleep", "address": // nothing comes any more, and so nothing but a limit of ours can end it
+	case "stall", "sleep", "address": // nothing comes any more, and so nothing but a limit of ours can end it; when the stall is over, the server can
 		if !s.ready {
 			return // OnSession has an error of its own
 		}
@@ -37,7 +37,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 			backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther:
 			network = true
 		}
-		w.check(CauseIsTrue, !network, "%s: %v (%v)", f, e.Cause, e.Reason)
+		w.check(CauseIsTrue, !network || rec.thawed, "%s: %v (%v)", f, e.Cause, e.Reason)
 		w.check(CauseIsTrue, e.Reason != backoff.ReasonLocal || f == "address", "%s: %v", f, e.Cause)
 		w.check(CauseIsTrue, e.Reason == backoff.ReasonLocal || !w.asked[s.pipe], "%s: %v after Check", f, e.Cause)
 	default:

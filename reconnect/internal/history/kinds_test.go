@@ -229,6 +229,9 @@ func (w *world) thaw(pipes ...*conntest.Pipe) {
 		return
 	}
 	for _, p := range pipes {
+		w.mu.Lock()
+		w.piped(p).thawed = true
+		w.mu.Unlock()
 		p.Thaw(conntest.Both)
 		time.Sleep(time.Microsecond)
 	}

@@ -116,6 +116,7 @@ type pipe struct {
 	broken  bool          // the server has broken the protocol
 	closed  int           // the close code that the server has read; 0: none
 	stopped bool          // the server has read no close code, because it was closed before
+	thawed  bool          // a stall has ended
 	refused time.Duration // when the session ended because the server has broken the protocol; 0: it did not
 	pace
 }
