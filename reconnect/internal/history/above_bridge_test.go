@@ -400,8 +400,9 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			w.check(HealedIsComplete, number == 0 || e.Epoch > epoch || e.Epoch == epoch && int(e.Last) >= number, "stream %d had %s %d at %v: %+v", e.Key, epoch, number, p.least, e)
 		}
 		p.stale, p.least, s.failed[e.Key] = false, 0, 0
-		for _, how := range []string{"past", "snapshot", "ask"} { // a wait that was asked for before does not bind the next fetch
+		for _, how := range []string{"past", "snapshot", "ask"} { // what a fetch was told before neither binds nor excuses the next one
 			delete(s.waits, fetchOf{how, e.Key})
+			delete(s.refused, fetchOf{how, e.Key})
 		}
 	}
 	if c, ok := e.Cursor(); ok {
@@ -409,12 +410,12 @@ func (s *streams) event(e bridge.Event[int, string]) {
 	}
 }
 
-// noSnapshot reports whether a snapshot of a stream could not be had once. The caller holds world.mu.
+// noSnapshot reports whether a snapshot of a stream could not be had since it was healed last. The caller holds world.mu.
 func (s *streams) noSnapshot(k int) bool {
 	return s.refused[fetchOf{"snapshot", k}] || s.refused[fetchOf{"ask", k}]
 }
 
-// noPast reports whether the past of a stream could not be had once. The caller holds world.mu.
+// noPast reports whether the past of a stream could not be had since it was healed last. The caller holds world.mu.
 func (s *streams) noPast(k int) bool {
 	return s.o.Past == nil || s.forgets > 0 || !s.keys[k].begun || s.refused[fetchOf{"past", k}]
 }

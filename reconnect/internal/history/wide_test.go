@@ -105,7 +105,7 @@ func (w *world) markCame() {
 	n := w.conn.Status().Session
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.of(n); w.set.MarkRefetch && s.ready && w.now()-s.readyAt > 30*time.Second {
+	if s := w.sessions[n]; s != nil && w.set.MarkRefetch && s.ready && w.now()-s.readyAt > 30*time.Second {
 		w.check(MarkIsHeld, w.marks[n] == 1, "session %d has %d marks, and is ready since %v", n, w.marks[n], s.readyAt)
 	}
 }
