@@ -88,15 +88,26 @@ func TestAnIdleConnHoldsLittleMoreThanItsWebSocket(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("the race detector takes memory, too")
 	}
+	const mostIdle, mostLayers = int64(2480), int64(200)
 	url := startPeer(t)
 	d := &dialer.WebSocket{URL: url}
-	_, plain := heldBy(func() func() { return plainIdle(t, url) })
-	_, push := heldBy(func() func() { return openIdle(t, d, true, 0) })
 	layer := &reconnect.Layer{Receive: func(reconnect.Message) bool { return false }}
-	_, layers := heldBy(func() func() { return openIdle(t, d, true, 0, layer, layer) })
+	plain, push, layers := int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64)
+	for range 5 { // see heldBy: with thirty programs beside, three measurements may all be too large
+		least := func(most int64, open func() func()) int64 {
+			_, heap := heldBy(open)
+			return min(most, heap)
+		}
+		plain = least(plain, func() func() { return plainIdle(t, url) })
+		push = least(push, func() func() { return openIdle(t, d, true, 0) })
+		layers = least(layers, func() func() { return openIdle(t, d, true, 0, layer, layer) })
+		if push-plain < mostIdle && layers-push < mostLayers {
+			break
+		}
+	}
 	t.Logf("coder/websocket: %d bytes, a Conn: %d bytes, with two layers: %d bytes", plain, push, layers)
-	require.Less(t, push-plain, int64(2450), "2,280 on a machine without load")
-	require.Less(t, layers-push, int64(200), "the list of the layers, and no more: 20 to 65 on a machine without load")
+	require.Less(t, push-plain, mostIdle, "2,400 on a machine without load")
+	require.Less(t, layers-push, mostLayers, "the list of the layers, and no more: 20 to 65 on a machine without load")
 }
 
 // Opening a Conn allocates less than opening a connection of coder/websocket alone does by
