@@ -234,11 +234,13 @@ func TestOneConnectionGivesAHandshakeUp(t *testing.T) {
 	d.Connected(0, d.now)
 	d.wait(30 * sec) // no step was drawn for the first: DefaultHandshake
 	d.want(schedule.DoCut, 0)
+	require.Equal(t, 30*sec, d.History().Hang)
 	d.want(schedule.DoDial, 0)
 	d.Connected(0, d.now)
 	d.Kick(d.now)
 	d.wait(10 * sec)
 	d.want(schedule.DoCut, 0)
+	require.Equal(t, 40*sec, d.History().Hang, "since the first of them")
 	d.want(schedule.DoDial, 0)
 }
 
@@ -251,6 +253,17 @@ func TestAHandshakeIsNotKeptForEver(t *testing.T) {
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
 	d.want(schedule.DoKeep, 1)
+	d.want(schedule.DoDial, 0)
+}
+
+// The dial beside was taken back at its gate, and the one that is kept is not answered for as long as it may be.
+func TestAKeptHandshakeThatEndsAloneIsFollowedByADial(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{Keep: time.Minute})
+	d.hang()
+	d.want(schedule.DoDial, 1)
+	d.Withdrawn(1, d.now)
+	d.wait(50 * sec)
+	d.want(schedule.DoCut, 0)
 	d.want(schedule.DoDial, 0)
 }
 
@@ -554,7 +567,8 @@ func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
 	require.Zero(t, d.History())
 	require.Zero(t, d.Due())
 	require.LessOrEqual(t, unsafe.Sizeof(d.Dials), uintptr(136))
-	d.Connected(0, d.now) // too late to matter
+	d.Began(1, d.now) // too late to matter
+	d.Connected(0, d.now)
 	require.False(t, d.Kick(d.now))
 	d.idle()
 	require.False(t, d.Ended(failed, 0, d.now))
@@ -575,4 +589,33 @@ func TestAWithdrawnDialThatWasAloneMayBeginAnew(t *testing.T) {
 	require.Equal(t, d.now, d.Due())
 	d.want(schedule.DoDial, 0)
 	require.Equal(t, 1, d.Attempts())
+}
+
+func TestEachOptionHasItsDefault(t *testing.T) {
+	want := &schedule.DialOptions{Policy: backoff.Default(), StableAfter: 10 * sec, Credit: 30 * sec, Keep: 6 * time.Hour}
+	require.Equal(t, want, (*schedule.DialOptions)(nil).WithDefaults())
+	require.Equal(t, want, new(schedule.DialOptions).WithDefaults())
+	least := (&schedule.DialOptions{StableAfter: -1, Credit: -1}).WithDefaults()
+	require.Equal(t, schedule.BriefSession, least.StableAfter)
+	require.Zero(t, least.Credit)
+}
+
+// A Dials keeps the options that it gets: a Credit that became 0 stays so.
+func TestOptionsWithoutCreditEarnNothing(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{Credit: -1})
+	d.want(schedule.DoDial, 0)
+	d.after(20 * sec)
+	d.Answered(0, d.now)
+	d.after(5 * sec)
+	require.False(t, d.Ended(failed, 5*sec, d.now))
+	require.Equal(t, 25*sec, d.History().Elapsed)
+}
+
+func TestOtherOptionsHoldFromTheNextDialOn(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{})
+	d.Use((&schedule.DialOptions{Policy: fixed{}, OneConnection: true}).WithDefaults())
+	d.want(schedule.DoDial, 0)
+	d.Connected(0, d.now)
+	d.wait(30 * sec)
+	d.want(schedule.DoCut, 0)
 }

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -276,4 +277,12 @@ func TestTryTravelsInTheContext(t *testing.T) {
 	want := schedule.Attempt{Number: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
 	require.Equal(t, want, schedule.AttemptFrom(schedule.WithAttempt(t.Context(), want)))
 	require.Equal(t, schedule.Attempt{}, schedule.AttemptFrom(t.Context()))
+}
+
+func TestAHandshakeThatWasNotAnsweredIsATimeout(t *testing.T) {
+	var timeout interface{ Timeout() bool }
+	require.ErrorAs(t, schedule.ErrHung, &timeout)
+	require.True(t, timeout.Timeout())
+	require.ErrorIs(t, schedule.ErrHung, context.DeadlineExceeded)
+	require.NotErrorIs(t, schedule.ErrHung, context.Canceled)
 }
