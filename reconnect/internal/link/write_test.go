@@ -1,0 +1,122 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// One message is no batch.
+func TestATransportGetsSeveralMessagesAtOnce(t *testing.T) {
+	for o, batches := range map[*conntest.FakeOptions][]int{nil: nil, transport: {2, 3}} {
+		w := newWorld(o, noLimit)
+		require.Equal(t, o != nil, w.Batches())
+		for _, letters := range []string{"", "a", "bc", "def"} {
+			n, err := w.Write(messages(letters))
+			require.NoError(t, err)
+			require.Len(t, letters, n)
+		}
+		require.Equal(t, "abcdef", w.written())
+		require.Equal(t, batches, w.peer.Batches())
+	}
+}
+
+// The message that failed may have been begun, and so it counts in the window.
+func TestAWriteSaysHowManyMessagesWereHandedOver(t *testing.T) {
+	for _, o := range []*conntest.FakeOptions{nil, transport} {
+		for whole, written := range []string{"", "a", "ab", "abc"} {
+			w := newWorld(o, budget.Window{N: 10, Per: time.Hour})
+			w.peer.FailWriteAfter(whole, errFirst)
+			n, err := w.Write(messages("abcd"))
+			require.ErrorIs(t, err, errFirst)
+			require.Equal(t, whole, n)
+			require.Equal(t, written, w.written())
+			require.Equal(t, 10-(whole+1), w.free())
+		}
+	}
+}
+
+// refusing is a connection that refuses each message with an error.
+type refusing struct {
+	conn.Conn
+	err error
+}
+
+func (r refusing) Write(conn.Message) error { return r.err }
+
+// A message that the connection refuses is the mistake of its author. After any other error the connection has ended, but
+// the reader may know more.
+func TestAMessageAheadOfAllIsCountedOrEndsTheLink(t *testing.T) {
+	type row struct {
+		err          error
+		count, bytes uint64
+		cause        error
+	}
+	each(t, noLimit, map[string]row{
+		"written": {nil, 1, 4, nil},
+		"refused": {fmt.Errorf("write: %w", conn.ErrBadMessage), 0, 0, nil},
+		"failed":  {errFirst, 0, 0, errFirst},
+	}, func(t *testing.T, w *world, row row) {
+		w.Begin(refusing{w.peer, row.err}, w.Life(), budget.Window{N: 3, Per: time.Hour})
+		require.Equal(t, row.err, w.WriteFirst(t.Context(), conn.TextMessage("four")))
+		require.Equal(t, row.count, w.Life().Counts.Written.Load())
+		require.Equal(t, row.bytes, w.Life().Counts.WrittenBytes.Load())
+		require.Equal(t, row.cause, w.Cause(nil))
+		require.False(t, w.Ended())
+		require.True(t, w.TryAcquire())
+		require.Equal(t, 2, w.free())
+	})
+}
+
+// stream is a slow connection that ends its direction, or does not.
+type stream struct {
+	slow
+	closeWrite error
+}
+
+func (s *stream) CloseWrite() error { return s.closeWrite }
+
+// The supervisor reads the answer after half a second, or the context ends after a whole one.
+func TestAGoodbyeEndsWithTheAnswer(t *testing.T) {
+	type row struct {
+		half       bool // it is a HalfCloser
+		closeWrite error
+		before     error // with which the link has ended
+		answer     error // nil: none
+		want       string
+		code       int // of the close frame; 0: there is none
+	}
+	each(t, noLimit, map[string]row{
+		"end of stream":        {true, nil, nil, fmt.Errorf("read: %w", io.EOF), "<nil> after 500ms", 0},
+		"another error":        {true, nil, nil, errSecond, "second after 500ms", 0},
+		"no answer":            {true, nil, nil, nil, "first after 2s", 0}, // when the connection is closed
+		"not sent":             {true, errSecond, nil, nil, "second after 0s", 0},
+		"the link has ended":   {true, errSecond, io.ErrNoProgress, nil, io.ErrNoProgress.Error() + " after 0s", 0},
+		"a close frame":        {true, fmt.Errorf("close: %w", errors.ErrUnsupported), nil, nil, "<nil> after 0s", 1000},
+		"always a close frame": {false, nil, nil, nil, "<nil> after 0s", 1000},
+	}, func(t *testing.T, w *world, row row) {
+		if row.half {
+			w.Begin(&stream{slow{Conn: w.peer}, row.closeWrite}, w.Life(), noLimit)
+		}
+		if row.before != nil {
+			w.EndedBy(row.before)
+		}
+		if row.answer != nil {
+			time.AfterFunc(time.Second/2, func() { w.EndedBy(row.answer); w.End() })
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errFirst)
+		defer cancel()
+		require.Equal(t, row.want, fmt.Sprint(w.Goodbye(ctx), " after ", w.now()))
+		code, _, _ := w.peer.ClosedWith()
+		require.Equal(t, row.code, code)
+	})
+}
