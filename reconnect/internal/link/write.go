@@ -136,18 +136,19 @@ func (l *Link) Goodbye(ctx context.Context) error {
 	}
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(cut); l.Cut(context.Cause(ctx)) })
-	defer func() {
-		if !stop() {
-			<-cut
-		}
-	}()
-	switch err := half.CloseWrite(); {
+	err := half.CloseWrite()
+	if err == nil {
+		<-l.Done()
+	}
+	if !stop() {
+		<-cut
+	}
+	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return l.Conn.Close(ctx, 1000, "")
 	case err != nil:
 		return l.Cause(err)
 	}
-	<-l.Done()
 	if err := l.Cause(nil); !errors.Is(err, io.EOF) {
 		return err
 	}

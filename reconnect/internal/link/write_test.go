@@ -120,3 +120,17 @@ func TestAGoodbyeEndsWithTheAnswer(t *testing.T) {
 		require.Equal(t, row.code, code)
 	})
 }
+
+// The close handshake takes the place of a half-close that there is not, and gets the whole context.
+func TestAGoodbyeWithoutAnAnswerEndsWithItsContext(t *testing.T) {
+	for range 100 { // two goroutines may end it at one instant
+		inBubble(t, noLimit, func(t *testing.T, w *world) {
+			w.peer.Mute()
+			w.Begin(&stream{slow{Conn: w.peer}, errors.ErrUnsupported}, w.Life(), noLimit)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errFirst)
+			defer cancel()
+			require.ErrorIs(t, w.Goodbye(ctx), errFirst)
+			require.False(t, w.Lost())
+		})
+	}
+}
