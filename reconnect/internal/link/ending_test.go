@@ -160,6 +160,7 @@ func TestALinkIsUnreadIfItsReaderWasBehindWhenWeEndedIt(t *testing.T) {
 		"parted, lags":                {true, []func(*world){lags, parts}},
 		"failed, handles":             {true, []func(*world){handles, fail}},
 		"failed":                      {false, []func(*world){fail, later}},
+		"failed, lags, cut":           {true, []func(*world){lags, fail, cut}},
 		"failed, lags after a second": {true, []func(*world){fail, lags, later}},
 		"failed, has read meanwhile":  {false, []func(*world){lags, fail, reads, later}},
 		"failed, the reader says why": {false, []func(*world){fail, ended, lags, later}},

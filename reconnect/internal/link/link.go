@@ -171,7 +171,7 @@ func (l *Link) Fail(err error) {
 		l.Cut(err)
 		return
 	}
-	e := &ending{cause: err, failed: true, closed: make(chan struct{})}
+	e := &ending{cause: err, failed: true, unread: l.Behind(), closed: make(chan struct{})}
 	if !l.end.CompareAndSwap(nil, e) {
 		return
 	}
