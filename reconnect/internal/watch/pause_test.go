@@ -1,0 +1,58 @@
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+func TestThereIsNoVerdictWhileAHandlerRunsAndASlowOneIsReportedOnce(t *testing.T) {
+	play(t, []scene{
+		{name: "slow", liveness: limited, script: []step{{"3s", handle("40s")}}, until: "57s",
+			want: "16s slow 8s, 48s probe 8s, 56s late 8s, 56s probe 16s"},
+		{name: "two, slow together", liveness: limited, script: []step{{"3s", handle("10s")}, {"3s", handle("10s")}}, until: "25s", want: "24s probe 8s"},
+		{name: "two, both slow", liveness: limited, script: []step{{"3s", handle("16s")}, {"3s", handle("16s")}}, until: "41s",
+			want: "16s slow 8s, 32s slow 8s, 40s probe 8s"},
+		{name: "a probe before", liveness: withProbe, script: []step{{"10500ms", handle("40s")}}, until: "1m",
+			want: "8s probe 8s, 8s done 0s, 19s slow 8s, 51s probe 8s, 51s done 0s, 59s probe 16s, 59s done 0s"},
+		{name: "a Check before", liveness: withProbe, script: []step{{"3s", check}, {"4500ms", handle("6s")}}, until: "20s",
+			want: "3s probe 3s, 3s done 0s, 13s probe 8s, 13s done 0s"},
+	})
+}
+
+func TestAFullInboxThatNobodyReadsIsOverdueAndOnlyAHangUpEndsTheSession(t *testing.T) {
+	const overdue = "32s overdue reader 24s, 56s overdue reader 48s, 1m44s overdue reader 1m36s"
+	const hungUp = "cut: the peer hung up, and nobody has read what came before: EOF"
+	play(t, []scene{
+		{name: "for long", liveness: limited, script: []step{{"3s", block("110s")}}, until: "114s", want: overdue},
+		{name: "nothing can be probed", liveness: limited, conn: &conntest.FakeOptions{Transport: true},
+			script: []step{{"", blocked}, {"3s", block("33s")}}, until: "10m",
+			want: "35s overdue reader 24s"},
+		{name: "no Transport", liveness: limited, conn: &conntest.FakeOptions{Pings: true}, script: []step{{"3s", block("30s")}}, until: "34s",
+			want: "32s overdue reader 24s"},
+		{name: "no limit", liveness: LivenessOptions{Limit: -1, ProbeEvery: time.Hour},
+			script: []step{{"3s", block("200h")}, {"5s", check}, {"1h", hangUp}}, until: "90m",
+			want: "1h0m0s probe 0s"},
+		{name: "hung up", liveness: limited, script: []step{{"3s", block("110s")}, {"33s", hangUp}}, until: "1h",
+			want: "32s overdue reader 24s, 40s " + hungUp},
+		{name: "hung up at first", liveness: limited, script: []step{{"3s", block("110s")}, {"9s", hangUp}}, until: "1h",
+			want: "32s overdue reader 24s, 32s " + hungUp},
+	})
+}
+
+// blocked is a call of Blocked before Start.
+func blocked(w *world) { w.liveness.Blocked() }
+
+func TestThereIsNoTimerThatNobodyNeeds(t *testing.T) {
+	ticks := step{"100s", func(w *world) { w.note("%d ticks", w.ticks.Load()) }}
+	nothing := &conntest.FakeOptions{Transport: true}
+	play(t, []scene{
+		{name: "nothing can be probed", liveness: limited, conn: nothing, script: []step{ticks}, until: "101s", want: "0 ticks"},
+		{name: "nothing can be probed, and no limit", liveness: LivenessOptions{Limit: -1}, conn: nothing, script: []step{{"3s", block("1h")}, ticks}, until: "101s",
+			want: "0 ticks"},
+		{name: "nothing can be probed, and no limit, as 0", conn: nothing, script: []step{{"3s", block("1h")}, ticks}, until: "101s", want: "0 ticks"},
+		{name: "no limit, and nobody reads", liveness: LivenessOptions{Limit: -1}, script: []step{{"3s", block("1h")}, {"5s", check}, ticks}, until: "101s",
+			want: "2 ticks"},
+	})
+}
