@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,41 @@ func TestAChainIsNoLongerThanABatch(t *testing.T) {
 	require.Nil(t, s.first.Value.next)
 	s.free()
 	require.Equal(t, spare{}, s)
+}
+
+// chained returns a chain of entries.
+func chained(entries ...*entry) (c chain) {
+	for _, e := range entries {
+		c.add(chain{e, e})
+	}
+	return c
+}
+
+func TestChainsAreJoinedInOrder(t *testing.T) {
+	a, b, c, d := new(entry), new(entry), new(entry), new(entry)
+	var all chain
+	for _, part := range []chain{{}, chained(a, b), {}, chained(c), {}, chained(d), {}} {
+		all.add(part)
+	}
+	require.Same(t, d, all.last)
+	for e, want := all.first, []*entry{a, b, c, d}; len(want) > 0; e, want = e.Value.next, want[1:] {
+		require.Same(t, want[0], e)
+	}
+	require.Nil(t, d.Value.next)
+}
+
+// What one outbox has given away another one takes.
+func TestAChainThatWasGivenAwayIsTaken(t *testing.T) {
+	unused = sync.Pool{}
+	for range 1000 { // because a pool may lose what it gets
+		var s, other spare
+		require.NotNil(t, other.take(), "there is none")
+		e := new(entry)
+		s.add(e)
+		s.free()
+		if other.take() == e {
+			return
+		}
+	}
+	t.Error("no entry is used again")
 }
