@@ -29,6 +29,8 @@ func TestCheckProbesAtOnceAndCutsAfterFiveSecondsOrAThird(t *testing.T) {
 			want: "0s probe 0s, 5s late 5s, 5s cut: peer is silent"},
 		{name: "nothing can be probed", liveness: limited, conn: &conntest.FakeOptions{}, script: []step{{"3s", check}}, until: "1m"},
 		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("9500ms")}, {"5s", check}}, until: "14s", want: "13s probe 8s"},
+		{name: "while a hook runs, and the handler has returned", liveness: limited, hook: 4 * time.Second, script: []step{{"3s", handle("15s")}, {"19s", check}}, until: "24s",
+			want: "16s slow 8s, 20s probe 4s"},
 	})
 }
 
@@ -42,6 +44,8 @@ func TestCheckNeedsNoLimit(t *testing.T) {
 			want: "0s probe 0s, 5s late 5s, 5s cut: peer is silent"},
 		{name: "ProbeEvery", liveness: LivenessOptions{Limit: -1, ProbeEvery: 20 * time.Second}, script: []step{{"3s", check}}, until: "1m",
 			want: "3s probe 3s, 8s late 5s, 8s cut: peer is silent"},
+		{name: "a short ProbeEvery", liveness: LivenessOptions{Limit: -1, Probe: asks, ProbeEvery: 2 * time.Second}, script: []step{{"3500ms", check}}, until: "1m",
+			want: "2s probe 2s, 2s done 0s, 3.5s probe 3.5s, 3.5s done 0s, 5.5s probe 5.5s, 5.5s done 0s, 7.5s probe 7.5s, 7.5s done 0s, 8.5s cut: peer is silent"},
 	})
 }
 

@@ -64,7 +64,7 @@ func (w *KeepAlive) write() (err error) {
 		if err = w.link.WriteFirst(w.link, w.shared.KeepAlive.Message()); err == nil {
 			w.link.Life().Counts.KeepAliveMessages.Add(1)
 		}
-	}, func() { err = fmt.Errorf("KeepAlive.Message: %w", xsync.ErrNotReturned) })
+	}, func() { w.link.Cut(fmt.Errorf("KeepAlive.Message: %w", xsync.ErrNotReturned)) })
 	if errors.Is(err, context.Canceled) {
 		return nil // the session has ended
 	}

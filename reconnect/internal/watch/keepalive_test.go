@@ -2,10 +2,12 @@ package watch
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // alive is the data of a KeepAlive message.
@@ -33,6 +35,8 @@ func TestAKeepAliveMessageThatCannotBeWrittenEndsTheSession(t *testing.T) {
 	play(t, []scene{
 		{name: "after last words", keepAlive: keeps, special: fails(errBroken), until: "1h", want: "8s wrote, 9s cut: broken pipe"},
 		{name: "bad", keepAlive: keeps, special: fails(conn.ErrBadMessage), until: "1h", want: "8s wrote, 8s cut: " + conn.ErrBadMessage.Error()},
+		{name: "Goexit", keepAlive: &KeepAliveOptions{Every: 8 * time.Second, Message: func() conn.Message { runtime.Goexit(); return conn.Message{} }}, until: "1h",
+			want: "8s cut: KeepAlive.Message: " + xsync.ErrNotReturned.Error()},
 		{name: "Shutdown", keepAlive: keeps, special: fails(conn.ErrBadMessage), script: []step{{"5s", leave}}, until: "1h", want: "8s wrote"},
 		{name: "unless it waits and the session has ended", keepAlive: keeps, script: []step{{"5s", holds}, {"10s", cut}, {"11s", end}}, until: "1h",
 			want: "11s stopped, 10s cut: use of closed network connection"},

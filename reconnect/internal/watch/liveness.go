@@ -236,7 +236,8 @@ func (w *Liveness) tick() {
 	if w.link.Lost() || w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
-	suspended, paused, asked := w.woke(), w.paused(), link.Instant(w.check.Swap(0))
+	asked := link.Instant(w.check.Swap(0)) // first: a Check while a hook runs is for the next tick
+	suspended, paused := w.woke(), w.paused()
 	checked := asked != 0
 	switch {
 	case (checked || suspended) && addressGone(w.link.Transport):
@@ -298,15 +299,18 @@ func (w *Liveness) judge(checked, suspended bool) {
 	// The timer may be late, by as much as the process or the page was stopped. So a verdict
 	// needs a third of the limit after each probe, too, and not the silence alone.
 	answerable := w.probes == 0 || w.mono-w.counted >= third
-	due := silence >= third*time.Duration(w.probes+1) && answerable
+	due := w.limited() && silence >= third*time.Duration(w.probes+1) && answerable
 	switch {
 	case silence >= third*3 && w.probes >= 2 && answerable && w.limited(), w.deadline != 0 && w.mono >= w.deadline:
 		w.link.Cut(ErrSilent)
 		return
 	case suspended || checked || due || w.every() || w.learns():
 		limit := third
-		if checked {
+		switch {
+		case checked && w.limited():
 			limit = min(w.firstThird(), checkLimit)
+		case checked:
+			limit = checkLimit
 		}
 		if !w.ask(silence, limit, due, suspended || checked) {
 			return
@@ -321,7 +325,10 @@ func (w *Liveness) judge(checked, suspended bool) {
 
 // next sets the timer to when there is something to do again.
 func (w *Liveness) next(silence, third time.Duration) {
-	next := third*time.Duration(w.probes+1) - silence
+	next := third
+	if w.limited() {
+		next = third*time.Duration(w.probes+1) - silence
+	}
 	if w.probes > 0 {
 		next = max(next, w.counted+third-link.Now())
 	}
@@ -374,7 +381,7 @@ func (w *Liveness) paused() bool {
 	since := w.mono - w.since
 	switch {
 	case turn.Does() == link.Handling:
-		if w.reported == 0 {
+		if w.reported == 0 && since >= w.firstThird() {
 			w.reported = since
 			w.shared.Report.SlowHandler(w.link.Session, since)
 		}

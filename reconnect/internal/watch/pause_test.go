@@ -16,6 +16,11 @@ func TestThereIsNoVerdictWhileAHandlerRunsAndASlowOneIsReportedOnce(t *testing.T
 			want: "16s slow 8s, 32s slow 8s, 40s probe 8s"},
 		{name: "a probe before", liveness: withProbe, script: []step{{"10500ms", handle("40s")}}, until: "1m",
 			want: "8s probe 8s, 8s done 0s, 19s slow 8s, 51s probe 8s, 51s done 0s, 59s probe 16s, 59s done 0s"},
+		{name: "not slow, and two Checks", liveness: limited, script: []step{{"3s", handle("3s")}, {"4s", check}, {"5s", check}}, until: "7s"},
+		{name: "slow, and two Checks", liveness: limited, script: []step{{"3s", handle("13s")}, {"4s", check}, {"14s", check}}, until: "15s", want: "12s slow 8s"},
+		{name: "not slow, with ProbeEvery", liveness: LivenessOptions{Limit: 24 * time.Second, Probe: asks, ProbeEvery: 2 * time.Second}, script: []step{{"3s", handle("5500ms")}},
+			until: "9s", want: "2s probe 2s, 2s done 0s, 4s probe 0s, 4s done 0s, 6s probe 0s, 6s done 0s, 8s probe 0s, 8s done 0s"},
+		{name: "slow, with a grown limit", liveness: limited, patience: 1, script: []step{{"", handle("10s")}}, until: "9s", want: "8s slow 8s"},
 		{name: "a Check before", liveness: withProbe, script: []step{{"3s", check}, {"4500ms", handle("6s")}}, until: "20s",
 			want: "3s probe 3s, 3s done 0s, 13s probe 8s, 13s done 0s"},
 	})

@@ -69,6 +69,8 @@ func TestProbeEveryProbesAlsoAPeerThatIsHeard(t *testing.T) {
 		{name: "silent", liveness: everyProbe, until: "1m", patienceAfter: 1,
 			want: "5.5s probe 5.5s, 5.5s done 0s, 8s probe 8s, 8s done 0s, 13.5s probe 13.5s, 13.5s done 0s, 16s probe 16s, 16s done 0s, " +
 				"21.5s probe 21.5s, 21.5s done 0s, 24s cut: peer is silent"},
+		{name: "without a limit, and heard between", liveness: LivenessOptions{Limit: -1, Probe: asks, ProbeEvery: 5 * time.Second}, script: []step{{"7s", bytes}}, until: "19s",
+			want: "5s probe 5s, 5s done 0s, 10s probe 3s, 10s done 0s, 15s probe 8s, 15s done 0s"},
 		{name: "without a limit", liveness: LivenessOptions{Limit: -1, ProbeEvery: 5 * time.Second}, until: "16s",
 			want: "5s probe 5s, 10s late 5s, 10s probe 10s, 15s late 5s, 15s probe 15s"},
 		{name: "whoever reads", liveness: everyProbe, script: []step{{"3s", block("20s")}}, until: "24s",
