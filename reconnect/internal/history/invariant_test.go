@@ -92,6 +92,7 @@ const (
 	RefusedIsSlow          Invariant = "refusals: after a close code of a refused login the wait is a slow one, and 4401 is tried again once"
 	NoSuchHostIsSlow       Invariant = "refusals: from the second answer on that there is no such host the wait is a slow one"
 	OutlookIsTrue          Invariant = "gate: the Status says what those that wait for a probe wait for"
+	SlowIsSlow             Invariant = "12: a handler is slow after a third of the limit"
 	Quiet                  Invariant = "while nothing happens there are few events"
 )
 
@@ -108,7 +109,7 @@ var Invariants = []Invariant{
 	OutboxBounded, NothingLeft, CloseAtOnce, ShutdownInTime, UnsentIsComplete,
 	EndsSoon, ContextEnds, StateIsNewest, EventsPaired, NothingAfterTheEnd,
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
-	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
+	SlowIsSlow, Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
 	WaitGrows, StableIsEarned, NotOvertaken, WrittenInOrder, PaceKept, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,

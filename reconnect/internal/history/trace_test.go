@@ -80,8 +80,11 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Unlock()
 			w.callback("ProbeStart", nil)
 		},
-		ProbeDone:   func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) },
-		SlowHandler: func(reconnect.SlowHandler) { w.event("slow handler") },
+		ProbeDone: func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) },
+		SlowHandler: func(e reconnect.SlowHandler) {
+			w.event("slow handler")
+			w.claim(SlowIsSlow, e.Since >= w.silence()/3, "a handler is slow after %v, and the limit is %v", e.Since, w.silence())
+		},
 		Overdue: func(e reconnect.Overdue) {
 			w.mu.Lock()
 			w.log("overdue %s", e.What)
