@@ -152,6 +152,8 @@ func TestAWS2026TakesFourteen(t *testing.T) {
 		require.True(t, try(b, refused, refused))
 		require.Equal(t, want, b.Tokens())
 	}
+	require.True(t, try(b, timeout, refused))
+	require.Equal(t, 467, b.Tokens())
 	for capacity, left := range map[int]int{20: 6, 14: 0} {
 		o := budget.AWS2026()
 		o.Capacity = capacity
@@ -218,6 +220,8 @@ func TestNewNamesTheWrongOption(t *testing.T) {
 		_, err := budget.New(o)
 		require.ErrorContains(t, err, "option "+name)
 	}
+	_, err := budget.New(&budget.Options{Capacity: 500, Reserve: 500})
+	require.ErrorContains(t, err, "option Reserve is 500 and Capacity 500: no retry could ever be made")
 }
 
 func TestABiggerBurstKeepsTheOtherDefaults(t *testing.T) {

@@ -76,6 +76,7 @@ func TestTheContextEndsTheWaitAtTheGate(t *testing.T) {
 		_, err = g.Acquire(ctx, "a")
 		require.ErrorIs(t, err, cause)
 		require.Zero(t, g.Status("a").Waiting)
+		require.Equal(t, 1, g.Status("a").Dialing, "the first, whose place is its own")
 		done(success)
 		done, err = g.Acquire(t.Context(), "a")
 		require.NoError(t, err)
@@ -100,17 +101,28 @@ func (e ending) Err() error { return context.Canceled }
 func TestAPermitGrantedInTheMomentItsContextEndsIsReturned(t *testing.T) {
 	ended := 0
 	for range 64 { // each time Acquire finds both true, and chooses
-		g := newGate(t, oneAtATime())
-		before, err := g.Acquire(t.Context(), "a")
-		require.NoError(t, err)
-		done, err := g.Acquire(ending{context.Background(), func() { before(success) }}, "a")
-		if err == nil {
-			done(success)
-		} else {
-			ended++
-		}
-		require.EqualValues(t, 2, g.Status("a").Granted)
-		require.Zero(t, g.Status("a").Dialing)
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, oneAtATime())
+			before, err := g.Acquire(t.Context(), "a")
+			require.NoError(t, err)
+			next := make(chan func(backoff.Verdict))
+			done, err := g.Acquire(ending{context.Background(), func() {
+				go func() {
+					done, _ := g.Acquire(t.Context(), "a")
+					next <- done
+				}()
+				synctest.Wait()
+				before(success)
+			}}, "a")
+			if err == nil {
+				done(success)
+			} else {
+				ended++
+			}
+			(<-next)(success)
+			require.EqualValues(t, 3, g.Status("a").Granted)
+			require.Zero(t, g.Status("a").Dialing)
+		})
 	}
 	require.Positive(t, ended)
 }
@@ -565,5 +577,72 @@ func TestTheOutlookForgetsAProbeThatHasEnded(t *testing.T) {
 		require.False(t, o.Next.IsZero(), "no probe is under way")
 		probe("third")(success, nil)
 		require.Nil(t, g.Outlook("a"))
+	})
+}
+
+func TestTheOutlookIsOfTheProbeAndOfWhatCountsAgainstTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, &budget.GateOptions{Probe: every(10 * time.Second)})
+		acquire := func(name string) func(backoff.Verdict, error) {
+			done, err := g.AcquireAs(t.Context(), "a", name)
+			require.NoError(t, err)
+			return done
+		}
+		first, second, third := acquire("first"), acquire("second"), acquire("third")
+		first(refused, errBreak)
+		probing := make(chan func(backoff.Verdict, error))
+		go func() { probing <- acquire("fourth") }()
+		synctest.Wait()
+		o := g.Outlook("a")
+		require.Equal(t, &budget.Outlook{Err: errBreak, By: "fourth", Waiting: 1, Gate: g, Next: o.Next}, o)
+		require.True(t, o.Next.After(time.Now()), "the second is under way, and is no probe")
+		second(aborted, errors.New("withdrawn"))
+		require.Equal(t, errBreak, g.Outlook("a").Err)
+		overload := errors.New("overload")
+		third(timeout, overload)
+		require.Equal(t, overload, g.Outlook("a").Err)
+		probe := <-probing
+		require.Equal(t, &budget.Outlook{Err: overload, By: "fourth", Gate: g}, g.Outlook("a"))
+		probe(success, nil)
+		require.Nil(t, g.Outlook("a"))
+	})
+}
+
+func TestDialsThatAServerHasHeldBeginTogetherAsFarAsTheRateAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, start := newGate(t, nil), time.Now()
+		done, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: 10 * time.Second})
+		began := make(chan func(backoff.Verdict))
+		for range 3 {
+			go func() {
+				done, _ := g.Acquire(t.Context(), "a")
+				began <- done
+			}()
+		}
+		for range 3 { // none is done before all have begun
+			defer (<-began)(success)
+		}
+		require.Equal(t, 10*time.Second, time.Since(start))
+	})
+}
+
+// counting is a source of random numbers that counts them.
+type counting struct{ n int }
+
+func (c *counting) Uint64() uint64 { c.n++; return 0 }
+
+func TestThePaceOfProbesIsDrawnFromTheSourceOfTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source counting
+		g := newGate(t, &budget.GateOptions{Rand: &source})
+		done, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(refused)
+		done, err = g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(success)
+		require.Positive(t, source.n)
 	})
 }

@@ -1,8 +1,10 @@
 package budget_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -35,6 +37,11 @@ func TestALoginFileKeepsTheTimes(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(string(file)))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left beside it")
+	if runtime.GOOS != "windows" {
+		info, err := entries[0].Info()
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o600), info.Mode())
+	}
 }
 
 func TestALoginFileThatDoesNotExistIsEmpty(t *testing.T) {

@@ -294,9 +294,11 @@ func TestADamagedRecordIsFullForTheShortestWindow(t *testing.T) {
 		require.ErrorIs(t, l.BeforeDial(nil), damage)
 		time.Sleep(2 * time.Minute)
 		store.load = nil
+		first := l
 		l = newLogins(t, store, windows...)
 		refusedUntil(t, l, 3*time.Minute) // another restart does not begin the wait again
 		time.Sleep(3 * time.Minute)
+		require.NoError(t, first.Damage())
 		require.NoError(t, l.Damage())
 		require.NoError(t, l.Take(t.Context()))
 		refusedUntil(t, l, 23*time.Hour-5*time.Minute) // the login that was verified counts for the day
@@ -352,12 +354,137 @@ func TestADialWaitsForALoginUnlessTheSessionMayGoOn(t *testing.T) {
 	})
 }
 
+// The caller may use its options again.
+func TestLoginsCopiesItsWindows(t *testing.T) {
+	windows := []budget.Window{{N: 2, Per: time.Hour}, {}}
+	l := newLogins(t, nil, windows[:1]...)
+	require.Zero(t, windows[1])
+	windows[0].N = 1
+	require.NoError(t, l.Take(t.Context()))
+	require.NoError(t, l.Take(t.Context()))
+	require.Error(t, l.Take(t.Context()))
+}
+
+// BeforeDial takes nothing, and who was refused has nothing to give back.
+func TestOnlyAReservationIsReleased(t *testing.T) {
+	l := newLogins(t, nil, budget.Window{N: 1, Per: time.Hour})
+	require.Nil(t, l.BeforeDial(nil))
+	require.Nil(t, l.BeforeDial(nil))
+	release, short, _ := l.Reserve(nil)
+	require.Nil(t, short)
+	var ended [2]<-chan struct{}
+	for i := range ended {
+		var refused func()
+		refused, short, ended[i] = l.Reserve(nil)
+		require.NotNil(t, short)
+		refused()
+		requireOpen(t, ended[i])
+	}
+	require.NotNil(t, l.BeforeDial(nil), "the login is still reserved")
+	release()
+	for _, c := range ended {
+		<-c
+	}
+	release, short, _ = l.Reserve(nil)
+	require.Nil(t, short)
+	require.NoError(t, l.Take(context.WithValue(t.Context(), l, release)))
+	release()
+	require.NotNil(t, l.BeforeDial(nil))
+
+	l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Hour}}, Resumes: true})
+	require.NoError(t, err)
+	release, short, _ = l.Reserve(nil)
+	require.Nil(t, short)
+	release() // nothing: the session may go on without a login
+	require.NoError(t, l.Take(t.Context()))
+	require.NotNil(t, l.BeforeDial(l.Take(t.Context())))
+}
+
+// A Take with the context of a dial ends the reservation of that dial.
+func TestALoginEndsTheReservationOfItsDial(t *testing.T) {
+	l := newLogins(t, nil, budget.Window{N: 2, Per: time.Minute})
+	release, _, _ := l.Reserve(nil)
+	require.NoError(t, l.Take(context.WithValue(t.Context(), l, release)))
+	_, short, _ := l.Reserve(nil)
+	require.Nil(t, short, "one of two is left, and none is reserved")
+}
+
+// shared is a SharedLogins with fixed answers.
+type shared struct {
+	taken bool
+	err   error
+	times []time.Time
+	away  *budget.LoginError
+}
+
+func (s *shared) Take(context.Context, []budget.Window) (bool, error) { return s.taken, s.err }
+func (s *shared) Recent() ([]time.Time, *budget.LoginError)           { return s.times, s.away }
+
+// over is a context that ends while the logins are counted: it does not end a wait before that.
+type over struct{ context.Context }
+
+func (over) Done() <-chan struct{} { return nil }
+func (over) Err() error            { return errBreak }
+
+// Each answer of a SharedLogins, to a Take whose context goes on, and to one whose context has ended.
+func TestATakeOfSharedLoginsSaysWhenTheNextMayBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now, down, away := time.Now(), errors.New("down"), errors.New("away")
+		soon := &budget.LoginError{Next: now.Add(5 * time.Second), Err: away}
+		for name, c := range map[string]struct {
+			shared
+			wait time.Duration
+			err  error // of the LoginError
+			free int
+		}{
+			"taken":                       {shared{taken: true}, -1, nil, 1},
+			"full":                        {shared{times: []time.Time{now.Add(-20 * time.Second)}}, 40 * time.Second, nil, 0},
+			"full by another clock":       {shared{}, 0, nil, 1},
+			"an error":                    {shared{err: down}, 0, down, 1},
+			"an error after a login":      {shared{err: down, taken: true}, 0, down, 1},
+			"an error, and full":          {shared{err: down, times: []time.Time{now}}, time.Minute, down, 0},
+			"not to be counted":           {shared{away: soon}, 5 * time.Second, away, 0},
+			"not to be counted, by whom?": {shared{err: down, away: &budget.LoginError{Next: soon.Next}}, 5 * time.Second, down, 0},
+			"an error, and not counted":   {shared{err: down, away: soon}, 5 * time.Second, away, 0},
+		} {
+			l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Minute}}, Shared: &c.shared})
+			require.NoError(t, err)
+			require.Equal(t, c.free, l.Free(), name)
+			ended := over{t.Context()}
+			for _, ctx := range []context.Context{t.Context(), ended} {
+				err := l.Take(ctx)
+				refused, ok := errors.AsType[*budget.LoginError](err)
+				switch {
+				case c.wait < 0:
+					require.NoError(t, err, name)
+				case ctx == ended && c.shared.err != nil:
+					require.Equal(t, errBreak, err, name)
+				default:
+					require.True(t, ok, name)
+					require.Equal(t, c.wait, refused.Next.Sub(now), name)
+					require.Equal(t, c.err, refused.Err, name)
+					wait, _ := refused.RetryAfter()
+					require.Equal(t, c.wait, wait, name)
+				}
+			}
+			require.True(t, c.away == nil || c.away == soon || c.away.Err == nil, "the error of the SharedLogins is its own")
+			if short := l.BeforeDial(nil); c.free == 0 {
+				require.Equal(t, c.wait, short.Next.Sub(now), name)
+			} else {
+				require.Nil(t, short, name)
+			}
+		}
+	})
+}
+
 func TestTheOptionsOfLoginsAreChecked(t *testing.T) {
 	broken := errors.New("no permission")
 	for text, o := range map[string]*budget.LoginsOptions{
 		"option Windows of Logins is empty": {},
 		"option Windows[1] of Logins":       {Windows: []budget.Window{{N: 1, Per: 1}, {N: -1, Per: 1}}},
 		"option Windows[0] of Logins has":   {Windows: []budget.Window{{}}},
+		"option Shared of Logins excludes":  {Windows: []budget.Window{{N: 1, Per: 1}}, Shared: &others{}, Now: time.Now},
+		"Shared of Logins excludes Store":   {Windows: []budget.Window{{N: 1, Per: 1}}, Shared: &others{}, Store: &memory{}},
 		"load the record of logins: no":     {Windows: []budget.Window{{N: 1, Per: 1}}, Store: &memory{load: broken}},
 		"save the record of logins: no":     {Windows: []budget.Window{{N: 1, Per: 1}}, Store: &memory{load: budget.ErrDamaged, broken: broken}},
 	} {
