@@ -19,7 +19,7 @@ import (
 // ErrSilent is the cause of the end of a session whose peer was silent for [LivenessOptions].Limit.
 var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSilent}
 
-// checkLimit is how long the peer has for the answer to a Check.
+// checkLimit is how long the peer has for the answer to a Check, and without a limit after a suspension.
 const checkLimit = 5 * time.Second
 
 // errAddressGone is the cause of the end of a session whose local address this machine has
@@ -307,10 +307,10 @@ func (w *Liveness) judge(checked, suspended bool) {
 	case suspended || checked || due || w.every() || w.learns():
 		limit := third
 		switch {
-		case checked && w.limited():
-			limit = min(w.firstThird(), checkLimit)
-		case checked:
+		case !w.limited() && (checked || suspended):
 			limit = checkLimit
+		case checked:
+			limit = min(w.firstThird(), checkLimit)
 		}
 		if !w.ask(silence, limit, due, suspended || checked) {
 			return

@@ -85,6 +85,8 @@ func TestASuspendedMachineProbesAtOnceAndCutsAfterAThird(t *testing.T) {
 			want: "8s probe 8s, 16s late 8s, 16s cut: peer is silent"},
 		{name: "silent, with a Probe", liveness: withProbe, script: []step{{"3s", suspend}}, until: "1m", patienceAfter: 1,
 			want: "8s probe 8s, 8s done 0s, 16s cut: peer is silent"},
+		{name: "silent, and no limit", liveness: LivenessOptions{Limit: -1, Probe: asks, ProbeEvery: 2 * time.Second}, script: []step{{"3s", suspend}}, until: "1m",
+			want: "2s probe 2s, 2s done 0s, 4s probe 4s, 4s done 0s, 6s probe 6s, 6s done 0s, 8s probe 8s, 8s done 0s, 9s cut: peer is silent"},
 		{name: "heard before", liveness: withProbe, script: []step{{"3s", suspend}, {"5s", bytes}}, until: "14s",
 			want: "8s probe 3s, 8s done 0s, 13s probe 8s, 13s done 0s"},
 		{name: "heard", liveness: withProbe, script: []step{{"3s", suspend}, {"10500ms", bytes}}, until: "19s",
