@@ -20,6 +20,8 @@ func TestThereIsNoVerdictWhileAHandlerRunsAndASlowOneIsReportedOnce(t *testing.T
 		{name: "slow, and two Checks", liveness: limited, script: []step{{"3s", handle("13s")}, {"4s", check}, {"14s", check}}, until: "15s", want: "12s slow 8s"},
 		{name: "not slow, with ProbeEvery", liveness: LivenessOptions{Limit: 24 * time.Second, Probe: asks, ProbeEvery: 2 * time.Second}, script: []step{{"3s", handle("5500ms")}},
 			until: "9s", want: "2s probe 2s, 2s done 0s, 4s probe 0s, 4s done 0s, 6s probe 0s, 6s done 0s, 8s probe 0s, 8s done 0s"},
+		{name: "slow, with no limit", liveness: LivenessOptions{Limit: -1}, script: []step{{"1s", handle("20s")}, {"2s", check}, {"5s", check}, {"7s", check}, {"9s", check}},
+			until: "10s", want: "7s slow 5s"},
 		{name: "slow, with a grown limit", liveness: limited, patience: 1, script: []step{{"", handle("10s")}}, until: "9s", want: "8s slow 8s"},
 		{name: "a Check before", liveness: withProbe, script: []step{{"3s", check}, {"4500ms", handle("6s")}}, until: "20s",
 			want: "3s probe 3s, 3s done 0s, 13s probe 8s, 13s done 0s"},
@@ -57,6 +59,8 @@ func TestThereIsNoTimerThatNobodyNeeds(t *testing.T) {
 		{name: "nothing can be probed, and no limit", liveness: LivenessOptions{Limit: -1}, conn: nothing, script: []step{{"3s", block("1h")}, ticks}, until: "101s",
 			want: "0 ticks"},
 		{name: "nothing can be probed, and no limit, as 0", conn: nothing, script: []step{{"3s", block("1h")}, ticks}, until: "101s", want: "0 ticks"},
+		{name: "no limit, and a Check was answered", liveness: LivenessOptions{Limit: -1}, pong: time.Second, script: []step{{"5s", check}, ticks}, until: "101s",
+			want: "5s probe 5s, 6s done 1s, 2 ticks"},
 		{name: "no limit, and nobody reads", liveness: LivenessOptions{Limit: -1}, script: []step{{"3s", block("1h")}, {"5s", check}, ticks}, until: "101s",
 			want: "2 ticks"},
 	})

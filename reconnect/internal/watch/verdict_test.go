@@ -75,6 +75,8 @@ func TestProbeEveryProbesAlsoAPeerThatIsHeard(t *testing.T) {
 			want: "5s probe 5s, 10s late 5s, 10s probe 10s, 15s late 5s, 15s probe 15s"},
 		{name: "whoever reads", liveness: everyProbe, script: []step{{"3s", block("20s")}}, until: "24s",
 			want: "5.5s probe 0s, 5.5s done 0s, 11s probe 0s, 11s done 0s, 16.5s probe 0s, 16.5s done 0s, 22s probe 0s, 22s done 0s"},
+		{name: "while nobody reads, and no verdict comes of that", liveness: everyProbe, script: []step{{"3s", block("4s")}}, until: "20s",
+			want: "5.5s probe 0s, 5.5s done 0s, 11s probe 5.5s, 11s done 0s, 13.5s probe 8s, 13.5s done 0s, 19s probe 13.5s, 19s done 0s"},
 		{name: "not without a way", liveness: every, conn: &conntest.FakeOptions{Transport: true}, script: []step{{"3s", block("20s")}}, until: "1m"},
 	})
 }
