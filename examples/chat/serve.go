@@ -55,7 +55,10 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	inside, end := context.WithCancel(context.Background()) // when it ends, all connections are cut
 	defer end()
 	s := &server{room, group, inside}
-	h := &http.Server{Handler: group.Handler(s), ReadHeaderTimeout: helloLimit, ErrorLog: log.New(io.Discard, "", 0)}
+	h := &http.Server{
+		Handler: group.Handler(s), ReadHeaderTimeout: helloLimit, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, tcp{}, c) },
+	}
 	var running sync.WaitGroup
 	running.Go(func() { room.run(inside) })
 	running.Go(func() { err = h.Serve(listener); end() })
@@ -80,6 +83,9 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	return nil
 }
 
+// tcp is the key of the net.Conn in the context of a request.
+type tcp struct{}
+
 // server serves the connections of members.
 type server struct {
 	room  *room
@@ -94,6 +100,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	defer ws.CloseNow()
+	stop := context.AfterFunc(s.ctx, func() { r.Context().Value(tcp{}).(net.Conn).Close() }) // which CloseNow does not do during a Close
+	defer stop()
 	ws.SetReadLimit(maxMessage)
 	ctx, cut := context.WithCancel(s.ctx)
 	defer cut()
