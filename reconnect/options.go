@@ -227,11 +227,11 @@ const (
 	OutboxReplaceKey
 )
 
-// Liveness says when a peer is dead. A peer that was silent for a third of Limit is probed, after two
-// thirds again, and at the limit the connection is cut, with [ErrSilent]. A probe is the protocol's
-// ping, or Probe. Signs of life are any byte from the peer, the answer to a ping, and room that the
-// peer makes for the rest of a large message. After the machine was suspended the peer is probed at
-// once, and the connection is cut if nothing comes within a third of the limit, or in 5 s if Limit is negative.
+// Liveness says when a peer is dead. A peer that was silent for a third of Limit is probed, after two thirds
+// again, and at the limit the connection is cut, with [ErrSilent]. A probe is the protocol's ping, or Probe. Signs
+// of life are any byte from the peer, the answer to a ping, and room that the peer makes for the rest of a large
+// message. After the machine was suspended the peer is probed at once, and the connection is cut if nothing comes
+// within a third of the limit, or in 5 s if Limit is negative and ProbeEvery is set.
 //
 // There is no verdict on the peer
 //

@@ -100,7 +100,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	defer ws.CloseNow()
-	stop := context.AfterFunc(s.ctx, func() { r.Context().Value(tcp{}).(net.Conn).Close() }) // which CloseNow does not do during a Close
+	stop := context.AfterFunc(s.ctx, func() { r.Context().Value(tcp{}).(net.Conn).Close() }) // CloseNow does not end a Close
 	defer stop()
 	ws.SetReadLimit(maxMessage)
 	ctx, cut := context.WithCancel(s.ctx)

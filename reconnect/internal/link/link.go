@@ -158,7 +158,11 @@ func (l *Link) Close() error {
 // Cut ends the connection because of cause, unless it has been ended before: the first cause
 // is kept.
 func (l *Link) Cut(cause error) {
-	l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Behind()})
+	if !l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Behind()}) {
+		if e := l.end.Load(); e.failed { // the reader reads no more
+			l.end.CompareAndSwap(e, &ending{cause: e.cause, closed: e.closed, unread: l.Behind()})
+		}
+	}
 	l.Close()
 }
 
@@ -171,7 +175,7 @@ func (l *Link) Fail(err error) {
 		l.Cut(err)
 		return
 	}
-	e := &ending{cause: err, failed: true, unread: l.Behind(), closed: make(chan struct{})}
+	e := &ending{cause: err, failed: true, closed: make(chan struct{})}
 	if !l.end.CompareAndSwap(nil, e) {
 		return
 	}
@@ -182,8 +186,7 @@ func (l *Link) Fail(err error) {
 		select {
 		case <-l.Done():
 		case <-late.C:
-			l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed, unread: l.Behind()})
-			l.Close()
+			l.Cut(err)
 		}
 	}()
 }

@@ -144,7 +144,7 @@ func (l *Link) Goodbye(ctx context.Context) error {
 		<-cut
 	}
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported) && !l.Lost():
 		return l.Conn.Close(ctx, 1000, "")
 	case err != nil:
 		return l.Cause(err)

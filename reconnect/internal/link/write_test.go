@@ -121,16 +121,28 @@ func TestAGoodbyeEndsWithTheAnswer(t *testing.T) {
 	})
 }
 
+// half is a connection whose direction cannot be ended alone.
+type half struct{ conn.Conn }
+
+func (half) CloseWrite() error { return errors.ErrUnsupported }
+
 // The close handshake takes the place of a half-close that there is not, and gets the whole context.
 func TestAGoodbyeWithoutAnAnswerEndsWithItsContext(t *testing.T) {
 	for range 100 { // two goroutines may end it at one instant
 		inBubble(t, noLimit, func(t *testing.T, w *world) {
 			w.peer.Mute()
-			w.Begin(&stream{slow{Conn: w.peer}, errors.ErrUnsupported}, w.Life(), noLimit)
+			w.Begin(half{w.peer}, w.Life(), noLimit)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errFirst)
 			defer cancel()
 			require.ErrorIs(t, w.Goodbye(ctx), errFirst)
+			require.Equal(t, time.Second, w.now())
 			require.False(t, w.Lost())
+		})
+		inBubble(t, noLimit, func(t *testing.T, w *world) {
+			w.Begin(half{w.peer}, w.Life(), noLimit)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errFirst)
+			require.ErrorIs(t, w.Goodbye(ctx), errFirst, "over before")
 		})
 	}
 }

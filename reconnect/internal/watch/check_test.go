@@ -31,6 +31,8 @@ func TestCheckProbesAtOnceAndCutsAfterFiveSecondsOrAThird(t *testing.T) {
 		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("9500ms")}, {"5s", check}}, until: "14s", want: "13s probe 8s"},
 		{name: "while a hook runs, and the handler has returned", liveness: limited, hook: 4 * time.Second, script: []step{{"3s", handle("15s")}, {"19s", check}}, until: "24s",
 			want: "16s slow 8s, 20s probe 4s"},
+		{name: "while a hook runs, and ProbeEvery is due", liveness: LivenessOptions{Limit: time.Minute, Probe: asks, ProbeEvery: 20 * time.Second}, hook: 4 * time.Second,
+			script: []step{{"19s", handle("2m")}, {"41s", check}}, until: "50s", want: "20s probe 0s, 24s done 4s, 40s slow 20s, 44s probe 0s, 48s done 4s"},
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // ErrSilent is the cause of the end of a session whose peer was silent for [LivenessOptions].Limit.
 var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSilent}
 
-// checkLimit is how long the peer has for the answer to a Check, and without a limit after a suspension.
+// checkLimit is how long the peer has for the answer to a Check, and after a suspension if there is no limit.
 const checkLimit = 5 * time.Second
 
 // errAddressGone is the cause of the end of a session whose local address this machine has
@@ -201,6 +201,14 @@ func (w *Liveness) firstThird() time.Duration {
 	return checkLimit
 }
 
+// stated is a third of the limit that the options have, or checkLimit if they have none.
+func (w *Liveness) stated() time.Duration {
+	if w.limited() {
+		return w.firstThird()
+	}
+	return checkLimit
+}
+
 // limited reports whether a silent peer is cut off.
 func (w *Liveness) limited() bool { return w.shared.Liveness.Limit > 0 }
 
@@ -236,7 +244,7 @@ func (w *Liveness) tick() {
 	if w.link.Lost() || w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
-	asked := link.Instant(w.check.Swap(0)) // first: a Check while a hook runs is for the next tick
+	asked := link.Instant(w.check.Swap(0)) // before paused, so that a Check during its hooks is left for the next tick
 	suspended, paused := w.woke(), w.paused()
 	checked := asked != 0
 	switch {
@@ -278,11 +286,15 @@ func (w *Liveness) rest() {
 			return
 		}
 	}
-	switch {
-	case w.learns(): // as soon as somebody reads
-		w.set(pulse(w.firstThird()))
-	case w.watches():
-		w.set(w.third())
+	next := w.third()
+	if w.learns() { // as soon as somebody reads
+		next = pulse(w.firstThird())
+	}
+	if left := w.stated() - (w.mono - w.since); w.reported == 0 && left > 0 {
+		next = min(next, left)
+	}
+	if w.watches() {
+		w.set(next)
 	}
 }
 
@@ -301,16 +313,13 @@ func (w *Liveness) judge(checked, suspended bool) {
 	answerable := w.probes == 0 || w.mono-w.counted >= third
 	due := w.limited() && silence >= third*time.Duration(w.probes+1) && answerable
 	switch {
-	case silence >= third*3 && w.probes >= 2 && answerable && w.limited(), w.deadline != 0 && w.mono >= w.deadline:
+	case silence >= third*3 && w.probes >= 2 && answerable, w.deadline != 0 && w.mono >= w.deadline:
 		w.link.Cut(ErrSilent)
 		return
 	case suspended || checked || due || w.every() || w.learns():
 		limit := third
-		switch {
-		case !w.limited() && (checked || suspended):
-			limit = checkLimit
-		case checked:
-			limit = min(w.firstThird(), checkLimit)
+		if checked || suspended && !w.limited() {
+			limit = min(w.stated(), checkLimit)
 		}
 		if !w.ask(silence, limit, due, suspended || checked) {
 			return
@@ -381,7 +390,7 @@ func (w *Liveness) paused() bool {
 	since := w.mono - w.since
 	switch {
 	case turn.Does() == link.Handling:
-		if w.reported == 0 && since >= w.firstThird() {
+		if w.reported == 0 && since >= w.stated() {
 			w.reported = since
 			w.shared.Report.SlowHandler(w.link.Session, since)
 		}

@@ -77,7 +77,6 @@ func stopped(sinceHalf, pulse time.Duration) time.Duration {
 // asked is when the peer was asked, after the hook, plus the time for which the process was stopped since.
 // probe reports false if the link was lost; a missing answer alone is no loss.
 func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.Instant, ok bool) {
-	w.probed = w.mono
 	parent, release := xsync.Child(&w.link.Context)
 	defer release()
 	ctx, cancel := context.WithCancelCause(parent)
@@ -88,6 +87,7 @@ func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.In
 		cancel(context.Canceled)
 		return link.Now(), true
 	}
+	w.probed = w.mono
 	start := time.Now()
 	w.link.Life().Counts.Probes.Add(1)
 	w.shared.Report.ProbeStart(w.link.Session, silence)

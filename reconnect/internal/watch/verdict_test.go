@@ -24,6 +24,8 @@ func TestASilentPeerIsProbedAtEachThirdAndCutAtTheLimit(t *testing.T) {
 			want: "8s probe 8s, 16s late 8s, 16s probe 16s, 24s late 8s, 24s cut: peer is silent"},
 		{name: "silent, with a Probe", liveness: withProbe, until: "1m", patienceAfter: 1,
 			want: "8s probe 8s, 8s done 0s, 16s probe 16s, 16s done 0s, 24s cut: peer is silent"},
+		{name: "silent, and the limit grows", liveness: withProbe, script: []step{{"17s", func(w *world) { w.shared.patience.Store(1) }}}, until: "1m", patienceAfter: 2,
+			want: "8s probe 8s, 8s done 0s, 16s probe 16s, 16s done 0s, 48s cut: peer is silent"},
 		{name: "answers", liveness: limited, pong: 3 * time.Second, until: "25s",
 			want: "8s probe 8s, 11s done 3s, 19s probe 8s, 22s done 3s"},
 		{name: "answers each second probe", liveness: limited, script: []step{{"10s", pong(3 * time.Second)}, {"20s", pong(time.Hour)}}, until: "45s",
