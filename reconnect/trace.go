@@ -71,8 +71,8 @@ type Trace struct {
 	// ProbeDone reports that a probe has ended (Conn only).
 	ProbeDone func(ProbeDone)
 
-	// SlowHandler reports a call of OnMessage, OnSeam or a layer that has taken longer than a third of
-	// [Liveness.Limit] (Conn only), once for each call. Meanwhile the connection is not read.
+	// SlowHandler reports, once for each call, that OnMessage, OnSeam or a layer has taken longer than a third of
+	// [Liveness.Limit], or than 5 s if Limit is negative (Conn only). Meanwhile the connection is not read.
 	SlowHandler func(SlowHandler)
 
 	// Overdue reports a function of yours that should have ended and has not, or a full inbox that

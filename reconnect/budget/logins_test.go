@@ -365,7 +365,7 @@ func TestLoginsCopiesItsWindows(t *testing.T) {
 	require.Error(t, l.Take(t.Context()))
 }
 
-// BeforeDial takes nothing, and who was refused has nothing to give back.
+// BeforeDial reserves no login. Release does nothing for a connection that got no reservation.
 func TestOnlyAReservationIsReleased(t *testing.T) {
 	l := newLogins(t, nil, budget.Window{N: 1, Per: time.Hour})
 	require.Nil(t, l.BeforeDial(nil))

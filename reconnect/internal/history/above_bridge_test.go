@@ -400,7 +400,7 @@ func (s *streams) event(e bridge.Event[int, string]) {
 			w.check(HealedIsComplete, number == 0 || e.Epoch > epoch || e.Epoch == epoch && int(e.Last) >= number, "stream %d had %s %d at %v: %+v", e.Key, epoch, number, p.least, e)
 		}
 		p.stale, p.least, s.failed[e.Key] = false, 0, 0
-		for _, how := range []string{"past", "snapshot", "ask"} { // what a fetch was told before neither binds nor excuses the next one
+		for _, how := range []string{"past", "snapshot", "ask"} { // the next fetch has a wait and a refusal of its own
 			delete(s.waits, fetchOf{how, e.Key})
 			delete(s.refused, fetchOf{how, e.Key})
 		}

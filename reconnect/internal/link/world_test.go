@@ -57,7 +57,7 @@ func each[R any](t *testing.T, window budget.Window, rows map[string]R, test fun
 	}
 }
 
-// watched counts what the observer of a link is told.
+// watched is an observer that counts its calls.
 type watched struct{ heard, resumed, wrote int }
 
 func (o *watched) NoteHeard()   { o.heard++ }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,10 +19,6 @@ var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSil
 
 // checkLimit is how long the peer has for the answer to a Check, and after a suspension if there is no limit.
 const checkLimit = 5 * time.Second
-
-// errAddressGone is the cause of the end of a session whose local address this machine has
-// lost.
-var errAddressGone error = &link.Ended{Text: "the local address of the connection is gone", Why: backoff.ReasonLocal}
 
 // errHungUp is the cause of the end of a session that the peer has ended while nobody read.
 var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
@@ -358,26 +352,6 @@ func (w *Liveness) ask(silence, limit time.Duration, due, must bool) bool {
 		w.counted = asked
 	}
 	return ok
-}
-
-// addressGone reports whether t, which may be nil, is bound to an IP address that this machine
-// does not have any more.
-func addressGone(t conn.Transport) bool {
-	if t == nil {
-		return false
-	}
-	local, ok := t.LocalAddr().(*net.TCPAddr)
-	if !ok {
-		return false
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return false // then nobody knows
-	}
-	return !slices.ContainsFunc(addresses, func(at net.Addr) bool {
-		n, ok := at.(*net.IPNet)
-		return ok && (n.IP.Equal(local.IP) || n.IP.IsLoopback() && local.IP.IsLoopback())
-	})
 }
 
 // paused reports whether nobody reads, and calls the hooks for that.
