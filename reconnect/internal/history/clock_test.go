@@ -30,6 +30,9 @@ func (w *world) jump(d time.Duration) {
 	defer w.mu.Unlock()
 	w.wall.Add(int64(d))
 	w.jumps++
+	if d < 0 {
+		w.setBack = w.now()
+	}
 }
 
 // sleep suspends the machine: the monotonic clock stands still meanwhile. It may have lost its connections by then.
@@ -45,7 +48,10 @@ func (w *world) sleep(r *rand.Rand, _ Event) {
 	if w.anySilent() {
 		limit *= 8 // it may have grown
 	}
-	w.watchDeath(SuspendIsNoticed, pipes, limit/3*2)
+	slept := w.now()
+	w.watchDeath(SuspendIsNoticed, pipes, limit/3*2, func() bool { // the looks at the two clocks are a third apart
+		return w.setBack == 0 || w.setBack+limit/3 < slept
+	})
 }
 
 // moveAway takes the local address of a connection away, as when a machine goes to another network. Then it calls Check, as
@@ -73,11 +79,11 @@ func (w *world) moveAway(r *rand.Rand, _ Event) {
 	w.asked[p] = ready && w.checked == 0 && p.Live()
 	w.mu.Unlock()
 	w.callCheck()
-	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second) // a Check may be under way
+	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second, func() bool { return true }) // a Check may be under way
 }
 
-// watchDeath requires that the ready sessions among some are given up within a time.
-func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Duration) {
+// watchDeath requires that the ready sessions among some are given up within a time, if it can be noticed.
+func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Duration, noticeable func() bool) {
 	w.mu.Lock()
 	var watched []*conntest.Pipe
 	for _, p := range pipes {
@@ -93,7 +99,7 @@ func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Dura
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range watched {
-		if w.closing == 0 && w.reads() && !w.slowProbe && len(w.piped(p).faults) == 1 { // else the end of another stall may have given it back, or a hook is slow, before whose end the peer is not asked
+		if w.closing == 0 && w.reads() && noticeable() && !w.slowProbe && len(w.piped(p).faults) == 1 { // else the end of another stall may have given it back, or a hook is slow, before whose end the peer is not asked
 			w.check(i, !p.Live(), "%v is still in use after %v", p, within)
 		}
 	}

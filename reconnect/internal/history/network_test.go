@@ -85,6 +85,7 @@ type networkRecord struct {
 	asked       map[*conntest.Pipe]bool // those of them after which Check was called
 	refusals    []refusal               // answers whose dials have not ended
 	jumps       int                     // of the clock
+	setBack     time.Duration           // when the wall clock was last set back, in the history's time
 	silents     int                     // sessions that have ended as silent
 	row         int                     // those in a row while the peer answers late
 	late        time.Duration           // how late it does now; 0: at once

@@ -51,8 +51,7 @@ func (w *world) judge(err error) backoff.Verdict {
 // waitsSlowly checks the wait after a refused login, and after a name that does not exist. The time of a slow SessionDone is part of the
 // wait, and not of Drawn. The caller holds w.mu.
 func (w *world) waitsSlowly(e reconnect.WaitStart) {
-	missing, ok := errors.AsType[*net.DNSError](e.Cause)
-	nameless := ok && missing.IsNotFound && !missing.IsTemporary && !missing.IsTimeout && e.Verdict.Lenient // which the answer at an advised address is not
+	nameless := noSuchHost(e.Cause) && e.Verdict.Lenient // which the answer at an advised address is not
 	if !nameless {
 		w.missing = 0
 	}
@@ -70,6 +69,12 @@ func (w *world) waitsSlowly(e reconnect.WaitStart) {
 	}
 	w.missing++
 	w.check(NoSuchHostIsSlow, w.missing == 1 || e.Verdict.Class == backoff.ClassSlow, "%v after %v, %d in a row", e.Verdict.Class, e.Cause, w.missing)
+}
+
+// noSuchHost reports whether a name server has said that there is no such host.
+func noSuchHost(err error) bool {
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.IsNotFound && !e.IsTemporary && !e.IsTimeout
 }
 
 // outlook checks what the Status says while the Conn waits at a gate whose host is down.

@@ -148,6 +148,9 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	w.failedAt = w.now()
 	w.mirror.ended(e)
 	w.secrets(e.Err)
+	if e.Err != nil && !noSuchHost(e.Err) { // no wait follows if there was a Kick
+		w.missing = 0
+	}
 	d, ok := errors.AsType[*dialer.Error](e.Err)
 	if !ok || d.StatusCode == 0 {
 		w.refusals = nil // one may have been lost on its way
