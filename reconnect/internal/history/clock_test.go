@@ -44,14 +44,17 @@ func (w *world) sleep(r *rand.Rand, _ Event) {
 	}
 	pipes := w.oneByOne("sleep", func(p *conntest.Pipe) { p.Stall(conntest.Both) })
 	w.jump(d)
-	limit := w.silence()
-	if w.anySilent() {
-		limit *= 8 // it may have grown
+	look, within := w.silence()/3, w.silence()/3 // how far apart the looks at the two clocks are, and how long the peer has for its answer
+	switch {
+	case w.set.Unlimited && w.set.ProbeEvery == 0: // nobody looks
+		return
+	case w.set.Unlimited:
+		look = w.set.ProbeEvery
+	case w.anySilent():
+		look, within = 8*look, 8*within // they may have grown
 	}
 	slept := w.now()
-	w.watchDeath(SuspendIsNoticed, pipes, limit/3*2, func() bool { // the looks at the two clocks are a third apart
-		return w.setBack == 0 || w.setBack+limit/3 < slept
-	})
+	w.watchDeath(SuspendIsNoticed, pipes, look+within, func() bool { return w.setBack == 0 || w.setBack+look < slept })
 }
 
 // moveAway takes the local address of a connection away, as when a machine goes to another network. Then it calls Check, as
@@ -110,9 +113,12 @@ func (w *world) reads() bool {
 	return !w.rotated && !w.held && w.set.Pace == 0 && w.mayEnd == "" && (w.set.Reader != readLate && w.readPause == 0 || w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3)
 }
 
-// silence returns the limit on silence.
+// silence returns the limit on silence. Without a limit it is three times the five seconds that take the place of a third.
 func (w *world) silence() time.Duration {
-	if w.set.Silence == 0 {
+	switch {
+	case w.set.Unlimited:
+		return 15 * time.Second
+	case w.set.Silence == 0:
 		return 30 * time.Second
 	}
 	return w.set.Silence

@@ -212,15 +212,17 @@ func (w *world) fault(r *rand.Rand, kind string, do func(p *conntest.Pipe)) {
 // before the next if a history is to replay.
 func (w *world) oneByOne(kind string, do func(p *conntest.Pipe)) []*conntest.Pipe {
 	pipes := w.network.Conns(address)
+	w.each(pipes, kind, do)
+	return pipes
+}
+
+// each is oneByOne for some connections.
+func (w *world) each(pipes []*conntest.Pipe, kind string, do func(p *conntest.Pipe)) {
 	for _, p := range pipes {
-		w.mu.Lock()
-		rec := w.piped(p)
-		rec.faults = append(rec.faults, fault{kind, w.now()})
-		w.mu.Unlock()
+		w.note(p, kind)
 		do(p)
 		time.Sleep(time.Microsecond)
 	}
-	return pipes
 }
 
 // thaw ends the stall of connections, unless the faults are over: then they are dead.

@@ -120,8 +120,12 @@ func (w *world) endQuiet() {
 	w.quiet = nil
 	took := w.now() - q.from
 	most := int(took/(w.silence()/3)) + 2
-	if w.set.ProbeEvery > 0 {
-		most += int(took/w.set.ProbeEvery) + 1
+	if w.set.Unlimited {
+		most = 0
+	}
+	if every := w.set.ProbeEvery; every > 0 {
+		most += int(took/every) + 1
+		w.check(TimersAsStated, q.probes >= int(took/every)-1, "%d probes in %v, every %v", q.probes, took, every)
 	}
 	w.check(TimersAsStated, q.probes <= most, "%d probes in %v, and %d are stated", q.probes, took, most)
 	if every := w.set.KeepAlive; every > 0 {

@@ -96,6 +96,7 @@ type Settings struct {
 	HoldsMark      bool          // OnSession holds the mark
 	FetchesStop    bool          // of a Bridge: a fetch fails for good now and then
 	TurnsOpenly    bool          // of a Bridge: a connection goes on when the server counts anew
+	Unlimited      bool          // Liveness.Limit is negative
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
@@ -309,6 +310,9 @@ func (s Settings) possible() Settings {
 	}
 	if s.Late > 0 {
 		s.Stall, s.Pace, s.RotateAfter = 0, 0, 0
+	}
+	if s.Late > 0 || s.ProbeByMessage && s.ProbeEvery == 0 { // a late answer needs a limit, and so does a Probe without ProbeEvery
+		s.Unlimited = false
 	}
 	if !s.Gate {
 		s.Permits, s.Rivals = 0, 0

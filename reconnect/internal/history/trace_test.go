@@ -191,13 +191,9 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	s.done = true
 	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) || !s.ready || w.closing > 0, "session %d ends with %v", e.Session, e.Cause)
 	if errors.Is(e.Cause, reconnect.ErrSilent) {
-		w.check(SilentOnlyAfterProbes, s.probes >= 2 || w.checked >= s.readyAt && w.checked > 0 || w.jumps > s.jumps, "session %d ends as silent after %d probes", e.Session, s.probes)
-		limit := w.set.Silence
-		if limit == 0 {
-			limit = 30 * time.Second
-		}
+		w.check(SilentOnlyAfterProbes, s.probes >= 2 && !w.set.Unlimited || w.checked >= s.readyAt && w.checked > 0 || w.jumps > s.jumps, "session %d ends as silent after %d probes", e.Session, s.probes)
 		if w.set.Reader == readPush && s.heard > 0 && w.checked < s.heard && w.jumps == s.jumps && !w.rotated && !w.held { // a rotation, and a slow handler, hold messages back
-			w.check(SilentOnlyAfterProbes, w.now()-s.heard >= limit-3, "session %d ends after a silence of %v", e.Session, w.now()-s.heard)
+			w.check(SilentOnlyAfterProbes, w.now()-s.heard >= w.silence()-3, "session %d ends after a silence of %v", e.Session, w.now()-s.heard)
 		}
 	}
 	w.silentEnd(s, errors.Is(e.Cause, reconnect.ErrSilent))

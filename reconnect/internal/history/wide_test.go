@@ -23,6 +23,8 @@ func (p *Plan) drawWide() {
 	}
 	s.FetchesStop = s.Above == aboveBridge && r.IntN(3) == 0
 	s.TurnsOpenly = s.Above == aboveBridge && r.IntN(2) == 0
+	s.Unlimited = r.IntN(6) == 0
+	*s = s.possible()
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 }
 

@@ -158,7 +158,11 @@ func (w *world) calm() {
 	w.network.Fault(address)
 	w.server.Next()
 	w.server.Start()
-	if !w.set.FaultsStay {
+	switch {
+	case w.set.Unlimited: // nobody else tells the Conn of a server that has ended during a stall
+		w.each(w.network.Unclosed(), "calm", (*conntest.Pipe).Reset)
+		return
+	case !w.set.FaultsStay:
 		w.oneByOne("calm", (*conntest.Pipe).Reset)
 		return
 	}
@@ -174,11 +178,7 @@ func (w *world) recover() {
 	if w.hasEnded() {
 		return
 	}
-	limit := w.set.Silence
-	if limit == 0 {
-		limit = 30 * time.Second
-	}
-	w.pause(10*time.Second + 9*limit) // 10 s for a callback or a reader that pauses
+	w.pause(10*time.Second + 9*w.silence()) // 10 s for a callback or a reader that pauses
 	for _, p := range w.dead {
 		w.mu.Lock()
 		if s := w.sessions[w.piped(p).session]; s != nil && s.ready { // a handshake that hangs is kept
@@ -348,6 +348,9 @@ func (w *world) options() *reconnect.Options {
 		Liveness:     reconnect.Liveness{Limit: s.Silence, ProbeEvery: s.ProbeEvery},
 		Stall:        reconnect.Stall{Limit: s.Stall},
 		CloseTimeout: s.CloseTimeout,
+	}
+	if s.Unlimited {
+		o.Liveness.Limit = -1
 	}
 	w.withClock(&o.Liveness)
 	if s.OneConnection {
