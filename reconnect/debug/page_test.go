@@ -108,6 +108,7 @@ func TestUnregisterAndCloseStopTheWatch(t *testing.T) {
 		c := s.open(second)
 		s.page.Register("second", c, nil)
 		x := s.page.conns[2]
+		synctest.Wait() // an event that has begun may still come after Close
 		require.NoError(t, s.page.Close())
 		require.NoError(t, s.page.Close())
 		events := len(x.events)
