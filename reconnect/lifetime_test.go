@@ -111,14 +111,14 @@ func TestAProbeThatIgnoresItsContextIsNamed(t *testing.T) {
 		var late notes
 		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; late.add(what) }}
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {
-			time.Sleep(21 * time.Second)
+			time.Sleep(22 * time.Second) // it ends a second after the last note
 			return nil
 		}
 		s.open(&o)
 		peer := s.wantDial().accept()
 		time.Sleep(11 * time.Second)
 		peer.Fail(errLost)
-		require.Equal(t, 32*time.Second, s.wantDial().at)
+		require.Equal(t, 33*time.Second, s.wantDial().at)
 		require.Equal(t, []string{"Probe", "Probe", "Probe"}, late.all(), "after 5, 10 and 20 s")
 	})
 }
