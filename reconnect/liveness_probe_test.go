@@ -295,13 +295,29 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 		"Stall.Expected": func(o *reconnect.Options) {
 			o.Stall = reconnect.Stall{Limit: 80 * time.Second, Expected: func(time.Time) bool { runtime.Goexit(); return true }}
 		},
+		"Trace.ProbeStart": func(o *reconnect.Options) {
+			o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { runtime.Goexit() }}
+		},
+		"Trace.ProbeDone": func(o *reconnect.Options) {
+			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { runtime.Goexit() }}
+		},
+		"Trace.SlowHandler": func(o *reconnect.Options) {
+			o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
+			o.Run.Trace = &reconnect.Trace{SlowHandler: func(reconnect.SlowHandler) { runtime.Goexit() }}
+		},
+		"Trace.Overdue": func(o *reconnect.Options) { // nobody reads the full inbox
+			o.Inbox.Messages = 1
+			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake.Pings = true
 				o := withPolicy(every(time.Hour))
 				set(&o)
 				c := s.open(&o)
-				s.wantDial().accept()
+				peer := s.wantDial().accept()
+				peer.Deliver(text("a"), text("b"))
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 				require.ErrorContains(t, c.Status().Err, name+": the function did not return")
 			})

@@ -251,6 +251,11 @@ func (w *Liveness) tick() {
 	}
 }
 
+// hook calls a hook of Trace. If the hook ends its goroutine the link is cut, because nobody would watch it.
+func (w *Liveness) hook(name string, call func()) {
+	xsync.Guard(call, func() { w.link.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)) })
+}
+
 // woke notes the time. It reports whether the machine was suspended since the last tick: then the
 // wall clock has gone further than the monotonic one, which stands still on most systems. The
 // time for which the process was stopped does not count for a probe.
@@ -366,12 +371,12 @@ func (w *Liveness) paused() bool {
 	case turn.Does() == link.Handling:
 		if w.reported == 0 && since >= w.stated() {
 			w.reported = since
-			w.shared.Report.SlowHandler(w.link.Session, since)
+			w.hook("Trace.SlowHandler", func() { w.shared.Report.SlowHandler(w.link.Session, since) })
 		}
 	case w.limited() && since >= w.shared.Liveness.Limit:
 		if since >= 2*w.reported {
 			w.reported = since
-			w.shared.Report.Overdue("reader", since)
+			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })
 		}
 		if t := w.link.Transport; t != nil && t.HungUp() {
 			w.link.Cut(errHungUp)

@@ -90,7 +90,7 @@ func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.In
 	w.probed = w.mono
 	start := time.Now()
 	w.link.Life().Counts.Probes.Add(1)
-	w.shared.Report.ProbeStart(w.link.Session, silence)
+	w.hook("Trace.ProbeStart", func() { w.shared.Report.ProbeStart(w.link.Session, silence) })
 	w.link.HeldByWindow()
 	asked = link.Now()
 	if must && (w.deadline == 0 || asked+limit < w.deadline) {
@@ -110,7 +110,7 @@ func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.In
 	} else {
 		w.lesson |= lessonProbed
 	}
-	w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err)
+	w.hook("Trace.ProbeDone", func() { w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err) })
 	if err == nil || timeout || w.link.Life().Leaving.Load() {
 		return asked + stopped, true
 	}

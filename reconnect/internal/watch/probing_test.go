@@ -99,3 +99,14 @@ func TestAProbeThatTheWindowHasHeldIsNone(t *testing.T) {
 			want: "8s probe 8s, 16s late 8s, 16s probe 16s, 24s late 8s, 24s cut: peer is silent"},
 	})
 }
+
+// Nobody would watch the session any more.
+func TestAHookThatDoesNotReturnEndsTheSession(t *testing.T) {
+	const because = ": the function did not return, but ended its goroutine (runtime.Goexit)"
+	play(t, []scene{
+		{name: "ProbeStart", liveness: limited, exits: "ProbeStart", until: "1m", want: "8s probe 8s, 8s cut: Trace.ProbeStart" + because},
+		{name: "ProbeDone", liveness: limited, exits: "ProbeDone", until: "1m", patienceAfter: 0, want: "8s probe 8s, 16s late 8s, 16s cut: Trace.ProbeDone" + because},
+		{name: "SlowHandler", liveness: limited, exits: "SlowHandler", script: []step{{"3s", handle("1m")}}, until: "1h", want: "16s slow 8s, 16s cut: Trace.SlowHandler" + because},
+		{name: "Overdue", liveness: limited, exits: "Overdue", script: []step{{"3s", block("1m")}}, until: "1h", want: "32s overdue reader 24s, 32s cut: Trace.Overdue" + because},
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type scene struct {
 	special   *special
 	pong      time.Duration // how long the answer to a ping takes; 0: there is none
 	hook      time.Duration // how long the hooks of the trace take
+	exits     string        // the hook that ends its goroutine
 
 	patience, stalls           int // of the Conn before the session
 	patienceAfter, stallsAfter int
@@ -57,6 +59,7 @@ type world struct {
 	keepAlive *KeepAlive
 	stall     *Stall
 	hook      time.Duration
+	exits     string
 	ahead     atomic.Int64 // of the wall clock, in ns
 	late      atomic.Int64 // how long the next look at the clock takes, in ns: the process is stopped
 	ticks     atomic.Int32 // of Liveness
@@ -117,7 +120,7 @@ func newWorld(s *scene) *world {
 	if options == nil {
 		options = &conntest.FakeOptions{Pings: true, Transport: true}
 	}
-	w := &world{fake: conntest.NewFake(options), hook: s.hook, begin: time.Now()}
+	w := &world{fake: conntest.NewFake(options), hook: s.hook, exits: s.exits, begin: time.Now()}
 	if w.fake.PongAfter(s.pong); s.pong == 0 {
 		w.fake.PongAfter(1000 * time.Hour)
 	}
@@ -227,8 +230,16 @@ func (w *world) note(format string, args ...any) {
 // now returns the time since Start.
 func (w *world) now() time.Duration { return time.Since(w.begin) }
 
+// exitIf ends the goroutine of a hook, if the scene wants that.
+func (w *world) exitIf(hook string) {
+	if w.exits == hook {
+		runtime.Goexit()
+	}
+}
+
 func (w *world) ProbeStart(_ uint64, silence time.Duration) {
 	w.note("%v probe %v", w.now(), silence)
+	w.exitIf("ProbeStart")
 	time.Sleep(w.hook)
 }
 
@@ -243,15 +254,18 @@ func (w *world) ProbeDone(_ uint64, took time.Duration, err error) {
 	default:
 		w.note("%v failed %v", w.now(), took)
 	}
+	w.exitIf("ProbeDone")
 }
 
 func (w *world) SlowHandler(_ uint64, since time.Duration) {
 	w.note("%v slow %v", w.now(), since)
+	w.exitIf("SlowHandler")
 	time.Sleep(w.hook)
 }
 
 func (w *world) Overdue(function string, since time.Duration) {
 	w.note("%v overdue %s %v", w.now(), function, since)
+	w.exitIf("Overdue")
 }
 
 func (w *world) Await(done <-chan struct{}, function string) {
