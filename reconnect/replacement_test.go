@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -461,6 +462,40 @@ func TestAHookOfARotationThatDoesNotReturnEndsTheConn(t *testing.T) {
 				require.ErrorContains(t, c.Err(), "Trace.Rotate")
 			})
 		}
+	}
+}
+
+// The Conn has failed, and goes on until OnMessage returns. Nobody waits for that.
+func TestWhoWaitsToSendLearnsAtOnceThatAHookHasEndedTheConn(t *testing.T) {
+	for name, wait := range map[string]func(*testing.T, *reconnect.Conn) error{
+		"AwaitSession": func(t *testing.T, c *reconnect.Conn) error { _, err := c.AwaitSession(t.Context()); return err },
+		"Write":        func(t *testing.T, c *reconnect.Conn) error { return c.Write(t.Context(), text("a")) },
+		"SendWait": func(t *testing.T, c *reconnect.Conn) error {
+			return c.SendWait(t.Context(), reconnect.Outgoing{Message: text("b")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := rotating(reconnect.OverlapHold)
+				o.WhenDown, o.Outbox.Messages = reconnect.WhenDownKeep, 1
+				o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
+				o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
+				o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) { time.Sleep(time.Second); runtime.Goexit() }}
+				c := s.open(&o)
+				peer := s.wantDial().accept()
+				peer.Hold() // so that the outbox is full
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("held")}))
+				synctest.Wait()
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("waits")}))
+				peer.Deliver(text("m"))
+				c.Rotate(1, reconnect.Advice{})
+				time.Sleep(2 * time.Second)
+				require.ErrorIs(t, wait(t, c), net.ErrClosed)
+				require.Equal(t, 2*time.Second, s.now())
+				<-c.Done()
+				require.ErrorContains(t, c.Err(), "Trace.RotateStart")
+			})
+		})
 	}
 }
 

@@ -133,7 +133,7 @@ func (s *sender) awaitSession(ctx context.Context) (uint64, error) {
 		bridged := s.life.Bridging.Load()
 		l := s.ready()
 		switch {
-		case s.life.Leaving.Load() || s.life.Closed.Load():
+		case s.life.Leaving.Load() || s.life.Closed.Load() || s.life.Ended():
 			return 0, net.ErrClosed
 		case l != nil && ctx.Err() == nil:
 			return l.Session, nil

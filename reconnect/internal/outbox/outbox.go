@@ -160,7 +160,9 @@ func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, erro
 }
 
 // ending reports whether nothing more is accepted.
-func (q *Outbox) ending() bool { return q.closed || q.life.Leaving.Load() || q.life.Closed.Load() }
+func (q *Outbox) ending() bool {
+	return q.closed || q.life.Leaving.Load() || q.life.Closed.Load() || q.life.Ended()
+}
 
 // hasEnded reports whether a session has ended. That of a lane has ended when its link is lost: Detach comes a moment later.
 func (q *Outbox) hasEnded(session uint64) bool {
