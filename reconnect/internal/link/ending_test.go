@@ -40,7 +40,7 @@ var ends = map[string]end{
 	"EndedBy":                  {func(w *world, cause error) { w.EndedBy(cause) }, never, never, 0, backoff.ReasonOther},
 }
 
-// Nobody waits but the caller of AwaitParted.
+// Only AwaitParted waits.
 func TestEachEndOfALinkTakesItsTime(t *testing.T) {
 	each(t, noLimit, ends, func(t *testing.T, w *world, e end) {
 		e.do(w, errFirst)
@@ -138,7 +138,7 @@ func TestAwaitPartedEndsWithItsContextAndPartedDoesNot(t *testing.T) {
 	})
 }
 
-// Messages may be missing that had come by then.
+// Messages that had already come may not have been read then.
 func TestALinkIsUnreadIfItsReaderWasBehindWhenWeEndedIt(t *testing.T) {
 	handles, blocked, lags := func(w *world) { w.Pause(Handling) }, func(w *world) { w.Pause(Blocked) }, func(w *world) { w.Lag(true) }
 	reads := func(w *world) { w.Unpause(); w.Lag(false) }

@@ -51,8 +51,8 @@ type deaf struct {
 
 func (deaf) BeforeBlock(func()) bool { return false }
 
-// So messages that have come already cost nothing. A connection that announces no wait may wait after each message. One that is
-// no Transport holds the memory while it waits.
+// The memory is kept until the connection waits, so that a burst allocates once. A connection that announces no wait may wait after
+// each message. One that is no Transport holds the memory while it waits.
 func TestAPageKeepsMemoryAndPauseUntilTheConnectionWaits(t *testing.T) {
 	type row struct {
 		wrap           func(f *conntest.Fake) conn.Conn

@@ -25,7 +25,7 @@ func TestALostSessionLeavesBehindWhatMayWait(t *testing.T) {
 		bridge bool // another session is to take its place
 		asks   bool // keeps is asked, and keeps nothing but "next"
 		lost   []string
-		down2  []string // when the bridge is down
+		gone   []string // when no other session has taken its place
 		sent   []string
 	}{
 		"fail": {Fail, false, false, []string{any, own, next, write, ownWrite}, nil, nil},
@@ -59,7 +59,7 @@ func TestALostSessionLeavesBehindWhatMayWait(t *testing.T) {
 				if c.bridge {
 					w.Strand(p.link, errLost, keeps)
 				}
-				w.want(c.down2...)
+				w.want(c.gone...)
 				require.Equal(t, c.asks, asked == "anynext", "of each that could wait, once")
 				w.Attach(after.link, func() {})
 				w.want(c.sent...)

@@ -63,8 +63,7 @@ func TestEndWaitsForNothingThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// AwaitReceipts waits for the receipts that there are, and for no later ones.
-func TestAwaitReceiptsWaitsForThoseThatThereAre(t *testing.T) {
+func TestAwaitReceiptsWaitsForNoLaterReceipts(t *testing.T) {
 	play(t, Options{Receipt: slowly, Down: Keep}, func(t *testing.T, w *world) {
 		require.NoError(t, w.AwaitReceipts(t.Context()))
 		w.send(out("a"), out("b"))

@@ -26,7 +26,7 @@ func TestTheNextSessionDoesNotOvertakeTheOldOne(t *testing.T) {
 	})
 }
 
-// Only what is for any session is waited for: a write of it could overtake one by the next session.
+// The next session waits only for messages that may go by any session. No other message can be overtaken.
 func TestAMessageForTheOldSessionHoldsUpNoOther(t *testing.T) {
 	play(t, Options{}, func(t *testing.T, w *world) {
 		old := w.attach()

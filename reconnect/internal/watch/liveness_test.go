@@ -48,8 +48,8 @@ func TestALaterProbeGivesNoMoreTime(t *testing.T) {
 	})
 }
 
-// The look at 5 s takes 2 s, as in a process that was stopped just then. The deadline is at 6 s. The time since the middle
-// of the pulse before the look does not count.
+// The process is stopped for 2 s before the look at 5 s. The deadline, which was at 6 s, moves by the time since the middle of the
+// pulse before that look.
 func TestTheDeadlineOfACheckIsLaterIfTheProcessWasStopped(t *testing.T) {
 	play(t, []scene{{name: "stopped", liveness: withProbe, script: []step{{"1s", check}, {"4500ms", stop(2 * time.Second)}}, until: "1m", patienceAfter: 1,
 		want: "1s probe 1s, 1s done 0s, 8s probe 8s, 8s done 0s, 8.5s cut: peer is silent"}})

@@ -27,7 +27,7 @@ func TestAPingThatFailsEndsTheSessionAfterLastWords(t *testing.T) {
 	})
 }
 
-// Perhaps the connection does not note a pong as bytes.
+// A pong counts even if the connection does not note it as bytes.
 func TestTheAnswerToAPingIsASignOfLifeWhateverTheClockSays(t *testing.T) {
 	answers := func(context.Context) error { time.Sleep(7 * time.Second); return nil }
 	play(t, []scene{{name: "pongs", liveness: limited, special: &special{ping: answers}, until: "30s",

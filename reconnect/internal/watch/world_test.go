@@ -310,7 +310,7 @@ func pong(d time.Duration) func(*world) { return func(w *world) { w.fake.PongAft
 // stop makes the next look of Liveness late, as if the process was stopped.
 func stop(d time.Duration) func(*world) { return func(w *world) { w.late.Store(int64(d)) } }
 
-// stopProbe stops the process during a probe: the limit's timer was set d earlier, it seems, and rings now.
+// stopProbe stops the process during a probe, as if the timer of its limit had been set d earlier: it rings now.
 func stopProbe(d time.Duration) func(*world) {
 	return func(w *world) {
 		p := w.liveness.probing.Load()
