@@ -15,7 +15,7 @@ import (
 // trueCause compares the cause of an end with the fault of the connection, if it had one only. The caller holds w.mu.
 func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 	rec := w.pipes[s.pipe]
-	if s.pipe == nil || rec == nil || len(rec.faults) != 1 || w.meddled[s.number] || w.closing > 0 || e.Planned {
+	if s.pipe == nil || rec == nil || len(rec.faults) != 1 || w.meddled[s.number] || w.closing > 0 || e.Planned || w.exited {
 		return
 	}
 	if w.storeFailed(s, e.Cause, rec.faults[0].at) {

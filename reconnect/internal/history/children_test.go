@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -84,16 +85,22 @@ func runHistories(t *testing.T) {
 
 // runChildren runs the histories in so many processes.
 func runChildren(t *testing.T, processes int) *sum {
-	all := newSum()
+	all, until, total := newSum(), time.Now().Add(*duration), *histories
+	if total == 0 {
+		total = 300
+		if *duration > 0 {
+			total = math.MaxInt32
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context()) // ends when no more histories are wanted
 	defer cancel()
 	var mu sync.Mutex // guards all
 	var running sync.WaitGroup
 	for i := range processes {
 		running.Go(func() {
-			n := (*histories - i + processes - 1) / processes
+			n := (total - i + processes - 1) / processes
 			for seed := *firstSeed + uint64(i); n > 0; {
-				part, done := runChild(ctx, t, seed, n, processes)
+				part, done := runChild(ctx, t, seed, n, processes, max(time.Until(until), 1))
 				mu.Lock()
 				all.add(part)
 				enough := all.Failed > 20 || *stopAtFirst && all.Failed > 0
@@ -101,7 +108,7 @@ func runChildren(t *testing.T, processes int) *sum {
 				if *stopAtFirst && enough {
 					cancel()
 				}
-				if *duration > 0 || enough {
+				if enough || *duration > 0 && time.Now().After(until) {
 					return
 				}
 				seed, n = seed+uint64(done*processes), n-done
@@ -116,11 +123,15 @@ func runChildren(t *testing.T, processes int) *sum {
 const hang = 3 * time.Minute
 
 // runChild runs histories in one process, and returns how many it has run or begun: fewer than n if one has crashed, or ctx has ended.
-func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int) (part *sum, done int) {
+// With -for the process takes that long at most.
+func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int, longest time.Duration) (part *sum, done int) {
+	if *duration == 0 {
+		longest = 0
+	}
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-above="+*allAbove, "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
+	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+longest.String(), "-above="+*allAbove, "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
 	c.Env = append(os.Environ(), step+"="+strconv.Itoa(by), "GOMAXPROCS=1")
 	if os.Getenv("GOGC") == "" {
 		c.Env = append(c.Env, "GOGC=400") // a history leaves much garbage, and keeps little

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"net"
 	"reflect"
@@ -54,7 +55,7 @@ func (w *world) sleep(r *rand.Rand, _ Event) {
 		look, within = 8*look, 8*within // they may have grown
 	}
 	slept := w.now()
-	w.watchDeath(SuspendIsNoticed, pipes, look+within, func() bool { return w.setBack == 0 || w.setBack+look < slept })
+	w.watchDeath(SuspendIsNoticed, pipes, look+within, slept-look)
 }
 
 // moveAway takes the local address of a connection away, as when a machine goes to another network. Then it calls Check, as
@@ -82,11 +83,12 @@ func (w *world) moveAway(r *rand.Rand, _ Event) {
 	w.asked[p] = ready && w.checked == 0 && p.Live()
 	w.mu.Unlock()
 	w.callCheck()
-	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second, func() bool { return true }) // a Check may be under way
+	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second, math.MaxInt64) // a Check may be under way, and looks at no clock
 }
 
-// watchDeath requires that the ready sessions among some are given up within a time, if it can be noticed.
-func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Duration, noticeable func() bool) {
+// watchDeath requires that the ready sessions among some are given up within a time, unless the wall clock was set back since some moment,
+// which hides a suspension.
+func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within, since time.Duration) {
 	w.mu.Lock()
 	var watched []*conntest.Pipe
 	for _, p := range pipes {
@@ -102,7 +104,9 @@ func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Dura
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range watched {
-		if w.closing == 0 && w.reads() && noticeable() && !w.slowProbe && len(w.piped(p).faults) == 1 { // else the end of another stall may have given it back, or a hook is slow, before whose end the peer is not asked
+		hidden := w.setBack > 0 && w.setBack >= since
+		other := len(w.piped(p).faults) > 1 // the end of another stall may have given it back
+		if w.closing == 0 && w.reads() && !hidden && !other && !w.slowProbe {
 			w.check(i, !p.Live(), "%v is still in use after %v", p, within)
 		}
 	}
@@ -113,7 +117,7 @@ func (w *world) reads() bool {
 	return !w.rotated && !w.held && w.set.Pace == 0 && w.mayEnd == "" && (w.set.Reader != readLate && w.readPause == 0 || w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3)
 }
 
-// silence returns the limit on silence. Without a limit it is three times the five seconds that take the place of a third.
+// silence returns Liveness.Limit; 15 s if that is negative, because 5 s take the place of a third then.
 func (w *world) silence() time.Duration {
 	switch {
 	case w.set.Unlimited:

@@ -71,7 +71,7 @@ func (m *mirror) refuse(format string, args ...any) {
 
 // follows reports whether the mirror still follows. The caller holds w.mu.
 func (m *mirror) follows() bool {
-	return m != nil && !m.dead && m.w.pushes == 0 && !m.w.rotated && m.w.closing == 0 && m.w.mayEnd == ""
+	return m != nil && !m.dead && len(m.w.pushes) == 0 && !m.w.rotated && m.w.closing == 0 && m.w.mayEnd == ""
 }
 
 // flush reports the last failure, unless that was done.

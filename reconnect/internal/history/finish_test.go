@@ -11,6 +11,9 @@ import (
 // goexit ends the goroutine of OnSession.
 func (w *world) goexit(context.Context) {
 	w.allowEnd("Goexit")
+	w.mu.Lock()
+	w.exited = true
+	w.mu.Unlock()
 	runtime.Goexit()
 }
 
@@ -27,7 +30,7 @@ func (w *world) finish() {
 		{"dial start", "dial done"}, {"gate start", "gate done"}, {"wait start", "wait done"}, {"session start", "session done"},
 		{"rotate start", "rotate done"}, {"probe start", "probe done"},
 	} {
-		w.check(EventsPaired, w.ended[pair[0]] == w.ended[pair[1]] || w.mayEnd == "Goexit", "%d times %s, %d times %s", w.ended[pair[0]], pair[0], w.ended[pair[1]], pair[1])
+		w.check(EventsPaired, w.ended[pair[0]] == w.ended[pair[1]] || w.exited, "%d times %s, %d times %s", w.ended[pair[0]], pair[0], w.ended[pair[1]], pair[1])
 	}
 	w.check(EventsPaired, w.ended["conn done"] == 1 && w.ended["layer end"] == 1, "ends: %v", w.ended)
 	if w.set.Reader == readPush && w.closedReady {
@@ -73,13 +76,13 @@ func (w *world) finishMessages(stats reconnect.Stats) {
 		exact := w.set.Above == aboveNothing || stats.Dropped < dropped || stats.Unknown < unknown // what is above the Conn writes, too
 		w.check(StatsAreTrue, !exact || stats.Dropped == dropped && stats.Unknown == unknown, "dropped %d, unknown %d; recorded %d, %d", stats.Dropped, stats.Unknown, dropped, unknown)
 	}
-	w.check(StatsAreTrue, int(stats.Dials) == w.ended["dial start"] && stats.Sessions == w.started && stats.Queued == 0, "%+v; recorded %v", stats, w.ended)
+	w.check(StatsAreTrue, w.exited || int(stats.Dials) == w.ended["dial start"] && stats.Sessions == w.started && stats.Queued == 0, "%+v; recorded %v", stats, w.ended)
 }
 
 // finishSeams checks that each session has its seam.
 func (w *world) finishSeams() {
 	w.result.Seconds = w.now().Seconds()
-	if w.mayEnd == "Goexit" {
+	if w.exited {
 		return
 	}
 	least, most := w.seamsDue(0, w.started)

@@ -52,7 +52,7 @@ const (
 	DeathIsNoticed         Invariant = "8: a connection that is dead is given up"
 	LivePeerIsKept         Invariant = "8: a peer that answers in time is not cut, whatever the wall clock does"
 	PatientWithLateAnswers Invariant = "8: a peer that answers within 5 times the limit is cut at most 3 times in a row"
-	SuspendIsNoticed       Invariant = "8: after the machine was suspended a dead connection is given up within two thirds of the limit"
+	SuspendIsNoticed       Invariant = "8: after the machine was suspended a dead connection is given up at the next look, or a third of the limit later"
 	GoneAddressIsNoticed   Invariant = "8: Check gives up a connection whose local address is gone"
 	CauseIsTrue            Invariant = "9: the cause of the end is the fault that ended it"
 	RetryAfterKept         Invariant = "9: no dial comes before the time that the server asked for"
@@ -92,7 +92,7 @@ const (
 	RefusedIsSlow          Invariant = "refusals: after a close code of a refused login the wait is a slow one, and 4401 is tried again once"
 	NoSuchHostIsSlow       Invariant = "refusals: from the second answer on that there is no such host the wait is a slow one"
 	OutlookIsTrue          Invariant = "gate: the Status says what those that wait for a probe wait for"
-	SlowIsSlow             Invariant = "12: a handler is slow after a third of the limit"
+	SlowIsSlow             Invariant = "12: no handler is called slow before a third of the limit is over"
 	Quiet                  Invariant = "while nothing happens there are few events"
 )
 
@@ -109,7 +109,7 @@ var Invariants = []Invariant{
 	OutboxBounded, NothingLeft, CloseAtOnce, ShutdownInTime, UnsentIsComplete,
 	EndsSoon, ContextEnds, StateIsNewest, EventsPaired, NothingAfterTheEnd,
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
-	SlowIsSlow, Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
+	WatchSees, EndIsOne, OverlapIsTrue, StallIsStated, SlowIsSlow, Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
 	WaitGrows, StableIsEarned, NotOvertaken, WrittenInOrder, PaceKept, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,

@@ -44,12 +44,7 @@ var allKinds = []happening{
 	{"redial", 1, func(w *world, r *rand.Rand, e Event) { w.redial() }},
 	{"rotate", 3, func(w *world, r *rand.Rand, e Event) { w.rotate(r) }},
 	{"check", 2, func(w *world, r *rand.Rand, e Event) { w.callCheck() }},
-	{"watch", 1, func(w *world, r *rand.Rand, e Event) {
-		stop := w.conn.Watch(&reconnect.Trace{SessionReady: func(*reconnect.Session) {}, WaitStart: func(reconnect.WaitStart) {}})
-		time.Sleep(upTo(r, 5*time.Second))
-		stop()
-		stop()
-	}},
+	{"watch", 1, (*world).watch},
 	{"look", 1, func(w *world, r *rand.Rand, e Event) {
 		w.conn.Status()
 		s := w.conn.Stats()
@@ -75,8 +70,12 @@ var allKinds = []happening{
 		w.actNext(name, act)
 	}},
 	{"goexit", 1, func(w *world, r *rand.Rand, e Event) {
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0, 4:
 			w.actNext("OnSession", w.goexit)
+		case 1:
+			all := append([]string{"DialDone", "DialHung", "SessionStart", "WaitDone", "RotateDone", "ProbeDone", "SlowHandler"}, callbacks...)
+			w.actNext(all[r.IntN(len(all))], w.goexit)
 		}
 	}},
 
@@ -251,7 +250,7 @@ func (w *world) sendSome(r *rand.Rand, e Event, n int) {
 func (w *world) push() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pushes++
+	w.pushes = append(w.pushes, w.now())
 }
 
 func (w *world) redial() {

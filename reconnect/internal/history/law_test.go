@@ -18,7 +18,7 @@ func (w *world) stableAfter() time.Duration {
 
 // earned checks whether a session may let the waits begin again. The caller holds w.mu.
 func (w *world) earned(e reconnect.SessionDone) {
-	beside := w.pushes > 0 || w.ended["dial hung"] > 0 || w.loginWait // a wait beside a dial is not announced, and that for a login is none of the policy
+	beside := len(w.pushes) > 0 || w.ended["dial hung"] > 0 || w.loginWait // a wait beside a dial is not announced, and that for a login is none of the policy
 	if w.rotated {
 		return
 	}
@@ -43,7 +43,7 @@ func (w *world) waitGrows(e reconnect.WaitStart) {
 	}
 	w.announced = e.Verdict.RetryAfter + e.Drawn + w.now() - w.failedAt // the hook of the failure may have taken long
 	w.unearned++
-	if w.set.Policy != 2 || w.pushes > 0 || w.acted || w.ended["dial hung"] > 0 || e.Verdict.Class == backoff.ClassRefresh {
+	if w.set.Policy != 2 || len(w.pushes) > 0 || w.acted || w.ended["dial hung"] > 0 || e.Verdict.Class == backoff.ClassRefresh {
 		return
 	}
 	least := min(500*time.Millisecond<<min(w.unearned-1, 10), 8*time.Second) / 2

@@ -37,9 +37,10 @@ type recordOf struct {
 	notBefore   time.Duration   // when the server allows the next dial
 	gated       time.Duration   // until then the gate may hold dials: when two dials are under way, the server may have told one of them to wait
 	checked     time.Duration   // when Check was called last
-	pushes      int             // kicks and the like, which allow more dials
+	pushes      []time.Duration // when kicks and the like came, which allow more dials
 	meddled     map[uint64]bool // sessions that were ended, or asked to end, on our side
 	rotated     bool
+	exited      bool            // a callback has ended its goroutine
 	allowedAt   time.Duration   // when Allowed was true
 	markHeld    map[uint64]bool // the mark of a session is held
 	rotateDone  time.Duration   // when the last rotation had ended
@@ -65,6 +66,7 @@ type recordOf struct {
 	advices     int         // so many have named an address
 	advised     map[int]int // dials at the address of an advice
 	verdicts    verdicts
+	stalls      int // sessions in a row that have ended as stalled, without a message
 	networkRecord
 }
 
@@ -86,9 +88,10 @@ type session struct {
 	next           int   // the next message that the reader expects
 	heard          time.Duration
 	pipe           *conntest.Pipe
-	jumps          int // of the clock, before it was ready
-	lastOrder      int // of the messages that arrived
-	written        int // the greatest message.after of the writes that arrived
+	end            *told // nil: nothing was told yet
+	jumps          int   // of the clock, before it was ready
+	lastOrder      int   // of the messages that arrived
+	written        int   // the greatest message.after of the writes that arrived
 }
 
 // message is one message of the user.

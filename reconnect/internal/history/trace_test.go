@@ -22,15 +22,15 @@ func (w *world) trace() *reconnect.Trace {
 		},
 		GateDone:  func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) },
 		DialStart: w.dialStart,
-		DialHung: func(e reconnect.DialHung) {
+		DialHung: then(w, "DialHung", func(e reconnect.DialHung) {
 			w.event("dial hung")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.verdicts.beside = true
 			w.mirror.hung(e.Try)
-		},
-		DialDone: w.dialDone,
-		SessionStart: func(s *reconnect.Session) {
+		}),
+		DialDone: then(w, "DialDone", w.dialDone),
+		SessionStart: then(w, "SessionStart", func(s *reconnect.Session) {
 			w.event("session start")
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.verdicts.unknown, w.verdicts.beside = w.verdicts.unknown || w.verdicts.beside, false
 			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
 			w.of(s.Number).started, w.of(s.Number).startedAt = true, w.now()
-		},
+		}),
 		SessionReady: w.sessionReady,
 		SessionDone:  w.sessionDone,
 		RotateStart: func(e reconnect.RotateStart) {
@@ -50,16 +50,16 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Unlock()
 			w.callback("RotateStart", nil)
 		},
-		RotateDone: func(e reconnect.RotateDone) {
+		RotateDone: then(w, "RotateDone", func(e reconnect.RotateDone) {
 			w.event("rotate done")
 			w.mu.Lock()
 			w.rotateDone = w.now()
 			w.verdicts.unknown = true // the other supervisor may go on
 			w.mu.Unlock()
 			w.spill(e.Err)
-		},
+		}),
 		WaitStart: w.waitStart,
-		WaitDone:  w.waitDone,
+		WaitDone:  then(w, "WaitDone", w.waitDone),
 		ConnDone: func(e reconnect.ConnDone) {
 			w.event("conn done")
 			w.mu.Lock()
@@ -80,16 +80,24 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Unlock()
 			w.callback("ProbeStart", nil)
 		},
-		ProbeDone: func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) },
-		SlowHandler: func(e reconnect.SlowHandler) {
+		ProbeDone: then(w, "ProbeDone", func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) }),
+		SlowHandler: then(w, "SlowHandler", func(e reconnect.SlowHandler) {
 			w.event("slow handler")
 			w.claim(SlowIsSlow, e.Since >= w.silence()/3, "a handler is slow after %v, and the limit is %v", e.Since, w.silence())
-		},
+		}),
 		Overdue: func(e reconnect.Overdue) {
 			w.mu.Lock()
 			w.log("overdue %s", e.What)
 			w.mu.Unlock()
 		},
+	}
+}
+
+// then returns a hook that notes an event, and then does what was planned for its next call.
+func then[E any](w *world, name string, note func(E)) func(E) {
+	return func(e E) {
+		note(e)
+		w.callback(name, nil)
 	}
 }
 
@@ -124,11 +132,14 @@ func (w *world) dialStart(e reconnect.DialStart) {
 	if w.set.Policy == 1 {
 		most = 200
 	}
-	recent := 0
-	for i := len(w.dials) - 1; i >= 0 && w.dials[i] > now-time.Minute; i-- {
-		recent++
+	lastMinute := func(times []time.Duration) (n int) {
+		for i := len(times) - 1; i >= 0 && times[i] > now-time.Minute; i-- {
+			n++
+		}
+		return n
 	}
-	w.check(NoHotLoop, recent <= most+2*w.pushes, "%d dials in a minute", recent)
+	recent := lastMinute(w.dials)
+	w.check(NoHotLoop, recent <= most+2*lastMinute(w.pushes), "%d dials in a minute", recent)
 	most = 2
 	if w.set.OneConnection {
 		most = 1
@@ -189,7 +200,7 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.secrets(e.Cause)
 	s := w.of(e.Session)
 	s.done = true
-	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) || !s.ready || w.closing > 0, "session %d ends with %v", e.Session, e.Cause)
+	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) && !errors.Is(e.Cause, context.Canceled) || !s.ready || w.closing > 0 || w.exited, "session %d ends with %v", e.Session, e.Cause)
 	if errors.Is(e.Cause, reconnect.ErrSilent) {
 		w.check(SilentOnlyAfterProbes, s.probes >= 2 && !w.set.Unlimited || w.checked >= s.readyAt && w.checked > 0 || w.jumps > s.jumps, "session %d ends as silent after %d probes", e.Session, s.probes)
 		if w.set.Reader == readPush && s.heard > 0 && w.checked < s.heard && w.jumps == s.jumps && !w.rotated && !w.held { // a rotation, and a slow handler, hold messages back
@@ -197,6 +208,8 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 		}
 	}
 	w.silentEnd(s, errors.Is(e.Cause, reconnect.ErrSilent))
+	w.stallIsStated(s, errors.Is(e.Cause, reconnect.ErrStalled))
+	w.endIsOne(s, told{e.Planned, e.Reason})
 	w.livePeer(s, e)
 	w.earned(e)
 	if e.Stable {

@@ -112,10 +112,15 @@ func (w *world) onMessage(ctx context.Context, m reconnect.Message) {
 	w.inMessage = true
 	w.mu.Unlock()
 	w.message(m)
+	defer w.leave(&w.inMessage)
 	w.callback("OnMessage", ctx)
+}
+
+// leave notes that a callback is over, also if its goroutine ends.
+func (w *world) leave(in *bool) {
 	w.mu.Lock()
-	w.inMessage = false
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	*in = false
 }
 
 func (w *world) onSeam(ctx context.Context, s *reconnect.Seam) {
@@ -124,10 +129,8 @@ func (w *world) onSeam(ctx context.Context, s *reconnect.Seam) {
 	w.inMessage = true
 	w.mu.Unlock()
 	w.seam(s)
+	defer w.leave(&w.inMessage)
 	w.callback("OnSeam", ctx)
-	w.mu.Lock()
-	w.inMessage = false
-	w.mu.Unlock()
 }
 
 // read reads until the Conn has ended, in the way of the plan.
@@ -150,7 +153,7 @@ func (w *world) read() {
 	for {
 		w.rest()
 		limit := time.Duration(1 + r.Int64N(int64(3*time.Second)))
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := contextFor(context.Background(), limit, limit%2 == 0)
 		at, late := w.now(), w.closed.Load()
 		m, err := w.conn.Read(ctx, buf)
 		cancel()
@@ -161,13 +164,23 @@ func (w *world) read() {
 			w.message(m)
 		case lost:
 			w.seam(seam)
-		case errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 			w.claim(ContextOfItsOwn, w.now() == at+limit, "Read has the error of a context after %v of %v", w.now()-at, limit)
 		default:
 			w.readEnded(err)
 			return
 		}
 	}
+}
+
+// contextFor returns a context that ends after a time, by its deadline or because somebody cancels it.
+func contextFor(parent context.Context, after time.Duration, cancels bool) (context.Context, context.CancelFunc) {
+	if !cancels {
+		return context.WithTimeout(parent, after)
+	}
+	ctx, cancel := context.WithCancel(parent)
+	timer := time.AfterFunc(after, cancel)
+	return ctx, func() { timer.Stop(); cancel() }
 }
 
 // readMessages ranges over Messages, again and again.
@@ -297,6 +310,7 @@ func (w *world) seam(seam *reconnect.Seam) {
 		w.log("seam of %d: lost %d, dropped %d, planned %t, refetch %t: %v", seam.Session, seam.Lost, seam.Dropped, seam.Planned, seam.Refetch, coarse(seam.Reason))
 	}
 	w.secrets(seam.Cause)
+	w.seamIsTrue(seam)
 	w.check(DroppedAreCounted, seam.Dropped >= 0 && seam.Lost >= 0 && (seam.Dropped > 0 || seam.Lost > 0 || seam.Refetch), "%+v", seam)
 	w.dropped += seam.Dropped
 	defer w.above.seam(seam)
@@ -313,7 +327,7 @@ func (w *world) seam(seam *reconnect.Seam) {
 		if !w.mixes() { // there a next session that was lost while it opened has its seam before the old one
 			w.check(OneSeam, last > w.seamAfter, "a seam of session %d after one of %d", last, w.seamAfter)
 			least, most := w.seamsDue(w.seamAfter, last)
-			w.check(OneSeam, least <= seam.Lost && seam.Lost <= most, "a seam for %d sessions from %d on to %d, and %d to %d were ready or had delivered something", seam.Lost, w.seamAfter+1, last, least, most)
+			w.check(OneSeam, w.exited || least <= seam.Lost && seam.Lost <= most, "a seam for %d sessions from %d on to %d, and %d to %d were ready or had delivered something", seam.Lost, w.seamAfter+1, last, least, most)
 		}
 		w.seamAfter = max(w.seamAfter, last)
 		w.have = -1
@@ -361,7 +375,7 @@ func (w *world) seamsDue(after, to uint64) (least, most int) {
 // write writes a message by Write, or by WriteTo if session is not 0.
 func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.Duration) {
 	m := w.newMessage(r, id)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := contextFor(ctx, limit, m.size%2 == 0)
 	defer cancel()
 	w.sending.Lock() // so that each message that was given to Send before was accepted
 	w.mu.Lock()
@@ -384,7 +398,7 @@ func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.D
 		stuck = 30 * time.Second
 	}
 	w.check(WriteEndsInTime, took <= limit+stuck+time.Second, "Write took %v of %v", took, limit)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		w.check(ContextOfItsOwn, took >= limit || ctx.Err() != nil, "Write has the error of a context after %v of %v", took, limit)
 	}
 	w.settled(m, fate, err)
@@ -426,7 +440,7 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 		m.out.Key = string(rune('a' + r.IntN(3)))
 	}
 	if wait > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		ctx, cancel := contextFor(context.Background(), wait, m.size%2 == 0)
 		defer cancel()
 		m.order = -1 // not known
 		err := w.conn.SendWait(ctx, m.out)
@@ -500,10 +514,8 @@ func (w *world) onReceipt(ctx context.Context, got reconnect.Receipt) {
 		w.check(DeadlineKept, true, "")
 	}
 	w.mu.Unlock()
+	defer w.leave(&w.inReceipt)
 	w.callback("OnReceipt", ctx)
-	w.mu.Lock()
-	w.inReceipt = false
-	w.mu.Unlock()
 }
 
 func (w *world) keep(ctx context.Context, o reconnect.Outgoing, _ error) bool {

@@ -1,0 +1,68 @@
+package history
+
+import (
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// told is what a seam, and SessionDone, say of the end of a session.
+type told struct {
+	planned bool
+	reason  backoff.Reason
+}
+
+// endIsOne compares what a seam and SessionDone say of an end. Either may come first. The caller holds w.mu.
+func (w *world) endIsOne(s *session, now told) {
+	if s.end != nil && w.closing == 0 { // else the reader may have closed the Conn at the seam
+		w.check(EndIsOne, *s.end == now, "session %d: %+v and %+v", s.number, *s.end, now)
+	}
+	s.end = &now
+}
+
+// seamIsTrue checks what a seam of one session says. The caller holds w.mu.
+func (w *world) seamIsTrue(seam *reconnect.Seam) {
+	if seam.Lost != 1 || seam.Dropped > 0 {
+		return
+	}
+	s := w.of(seam.Session)
+	w.endIsOne(s, told{seam.Planned, seam.Reason})
+	overlaps := reconnect.Overlap(w.set.Overlap) != reconnect.OverlapBreakFirst && !w.set.OneConnection
+	next := w.sessions[seam.Session+1]
+	for n := seam.Session + 2; next != nil && !next.ready && w.sessions[n] != nil; n++ {
+		next = w.sessions[n]
+	}
+	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && next != nil && next.ready, "no session was ready beside %d: %+v", s.number, seam)
+	if seam.Reason == backoff.ReasonRotated && overlaps && w.set.Reader == readPush && !w.acted && w.closing == 0 { // else the reader may be behind
+		w.check(OverlapIsTrue, seam.Overlapped, "session %d was closed because it was replaced, and its reader was not behind: %v, overlapped %t", s.number, seam, seam.Overlapped)
+	}
+}
+
+// stallIsStated checks the end of a session that brought no message for so long, or that should have ended before. The caller holds w.mu.
+func (w *world) stallIsStated(s *session, stalled bool) {
+	limit := w.set.Stall
+	if !s.ready || limit == 0 || w.set.Reader != readPush {
+		w.check(StallIsStated, !stalled || limit > 0 && s.ready, "session %d ends as stalled", s.number)
+		return
+	}
+	silent := w.now() - max(s.readyAt, s.heard)
+	most := limit << min(w.stalls, 5)
+	if s.heard > 0 {
+		w.stalls = 0
+	}
+	if stalled {
+		w.stalls++
+		w.check(StallIsStated, silent >= limit || w.rotated || w.held, "session %d ends as stalled after %v", s.number, silent) // else messages were held for a while
+	}
+	if !w.rotated && !w.held && !w.acted && !w.set.Expected && w.set.Above == aboveNothing && !w.set.ProbeByMessage { // else time was spent elsewhere, or other messages came
+		w.check(StallIsStated, silent <= most+time.Second, "session %d lives for %v without a message, and the limit is %v", s.number, silent, most)
+	}
+}
+
+// The invariants of these.
+const (
+	EndIsOne      Invariant = "5: a seam and SessionDone say the same of the end of a session"
+	OverlapIsTrue Invariant = "5: a seam says truly whether the next session was ready before"
+	StallIsStated Invariant = "8: a session without messages ends after Stall.Limit, and not before"
+)
