@@ -195,7 +195,7 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 		w.check(QuestionError, !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled), "question %d: %v", n.number, err)
 		if errors.Is(err, reconnect.ErrSessionLost) && len(n.arrivals) > 0 {
 			at, ended := q.lostAt[lost.Session]
-			w.check(LostAtOnce, ended && at == w.now(), "question %d of session %d, which has ended: %t, at %v: %v", n.number, lost.Session, ended, at, err)
+			w.check(LostAtOnce, w.exited || ended && at == w.now(), "question %d of session %d, which has ended: %t, at %v: %v", n.number, lost.Session, ended, at, err)
 		}
 	}
 }

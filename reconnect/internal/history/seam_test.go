@@ -60,6 +60,18 @@ func (w *world) stallIsStated(s *session, stalled bool) {
 	}
 }
 
+// sayNothing lets the server say nothing until one session has stalled, and the next one has not, if there is a limit.
+func (w *world) sayNothing() {
+	if w.set.Stall == 0 || w.set.Above != aboveNothing {
+		return
+	}
+	silence := w.set.Stall * 5 / 2
+	w.mu.Lock()
+	w.silentUntil = w.now() + silence
+	w.mu.Unlock()
+	w.pause(silence + 10*time.Second)
+}
+
 // The invariants of these.
 const (
 	EndIsOne      Invariant = "5: a seam and SessionDone say the same of the end of a session"

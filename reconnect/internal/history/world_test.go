@@ -209,6 +209,7 @@ func (w *world) recover() {
 		w.claim(Quiet, happened < 400, "%d events", happened)
 	}
 	w.markCame()
+	w.sayNothing()
 	// A message gets through.
 	if err := w.conn.Await(ctx, reconnect.StateReady); err != nil {
 		return
