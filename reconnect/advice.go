@@ -42,8 +42,7 @@ type Advice struct {
 	Hint any
 }
 
-// drawn returns how long to wait before the next dial. opening is how long the last one
-// took.
+// drawn returns how long to wait before the next dial. opening is how long the last one took.
 func (a Advice) drawn(r *rand.Rand, now time.Time, opening time.Duration) time.Duration {
 	wait := min(max(a.Wait, 0), backoff.MaxRetryAfter)
 	wait += backoff.Uniform(r, 0, min(a.Spread, backoff.MaxRetryAfter-wait))
@@ -102,15 +101,13 @@ type hintKey struct{}
 // HintFrom returns the newest [Advice].Hint, nil if there is none. ctx is the context of a dial (and so
 // of dialer.WebSocket.Prepare) or of OnSession. A hint serves until a session is ready, or until the
 // server has refused it, so that a token which the server has forgotten is tried once. These are
-// refusals: a dial that was answered without a connection, and an OnSession that has failed on a sound
-// connection.
+// refusals: a dial that was answered without a connection, and an OnSession that has failed on a sound connection.
 func HintFrom(ctx context.Context) any { return ctx.Value(hintKey{}) }
 
 // ReadAdvice reads the advice in the reason of a close frame, such as
 // "redial/1 wait=12s spread=30s url=wss://b.example/ws hint=...": the word redial/1, and then any
 // of these fields, between spaces. A duration is written as [time.ParseDuration] reads it.
-// ReadAdvice ignores other fields, and those that it cannot read. Package reconnect/drain writes
-// such reasons.
+// ReadAdvice ignores other fields, and those that it cannot read. Package reconnect/drain writes such reasons.
 func ReadAdvice(reason string) (a Advice, ok bool) {
 	fields := strings.Fields(reason)
 	if len(fields) == 0 || fields[0] != "redial/1" {

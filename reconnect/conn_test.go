@@ -394,6 +394,42 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// The end calls OnSeam, the layers and ConnDone, of which each may end its goroutine too.
+func TestTheEndOfAConnSurvivesASecondCallbackThatDoesNotReturn(t *testing.T) {
+	exit := func() { runtime.Goexit() }
+	for name, set := range map[string]func(*reconnect.Options){
+		"OnMessage":        func(o *reconnect.Options) { o.OnSeam = func(context.Context, *reconnect.Seam) { exit() } },
+		"OnMessage, layer": func(o *reconnect.Options) { o.Layers = []*reconnect.Layer{{End: func(error) { exit() }}} },
+		"OnMessage, hook": func(o *reconnect.Options) {
+			o.Run.Trace = &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { exit() }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := withPolicy(every(time.Hour))
+				o.OnMessage = func(context.Context, reconnect.Message) { exit() }
+				set(&o)
+				c := s.open(&o)
+				peer := s.wantDial().accept()
+				peer.Deliver(text("m"))
+				<-c.Done()
+				require.ErrorContains(t, c.Err(), "ended for good: OnMessage: the function did not return")
+				require.Equal(t, reconnect.StateClosed, c.State())
+				require.True(t, peer.Closed())
+			})
+		})
+	}
+	inBubble(t, func(t *testing.T, s *scene) { // after Close
+		o := withPolicy(every(time.Hour))
+		o.Run.Trace = &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { exit() }}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Close()
+		<-c.Done()
+		require.Equal(t, reconnect.StateClosed, c.State())
+	})
+}
+
 // A callback that ends the supervisor's goroutine ends the Conn, and the error of the Conn says
 // so.
 func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {

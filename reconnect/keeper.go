@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 // keeper is the owner of one supervisor of a [Conn]. During a [replacement] there are two. One of them
 // leads: its status is the status of the Conn, and the Conn ends when it does.
 type keeper struct {
-	c      *Conn
-	seat   seat
-	origin *origin // the rotation that has begun its supervisor; nil: New has
+	c         *Conn
+	seat      seat
+	origin    *origin // the rotation that has begun its supervisor; nil: New has
+	concluded bool    // the end of the Conn has begun
 }
 
 // origin is what a supervisor keeps of the rotation that has begun it.
@@ -64,16 +66,23 @@ func (k *keeper) conclude(err error) {
 			return
 		}
 	}
+	k.concluded = true
 	err = k.ended(err)
-	k.c.layers.end(err)
-	call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.hooks.name, Err: err})
-	k.c.sender.end()
-	k.c.done.Raise()
+	xsync.InOrder(slices.Concat(
+		[]func(){k.settle, func() { k.c.state.enter(&k.seat, StateClosed, func(s *Status) { s.Err = err }) }},
+		k.c.layers.ends(err),
+		[]func(){
+			func() { call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.hooks.name, Err: err}) },
+			func() { k.c.sender.end(); k.c.done.Raise() },
+		})...)
 }
 
 // abandon ends a supervisor whose goroutine was ended by a callback, and the Conn with it. It
 // runs in a goroutine of its own, so that a panic of the callback ends the program.
 func (k *keeper) abandon() {
+	if k.concluded {
+		return // the rest of conclude goes on
+	}
 	err := fmt.Errorf("%s: %w", k.serving(), xsync.ErrNotReturned)
 	if l := k.seat.link.Load(); l != nil {
 		l.calling.leave()
@@ -108,8 +117,7 @@ func (k *keeper) dial(ctx context.Context) (*served, error) {
 // errNotFollowed is why an address was ignored by a dialer that did not look at it.
 var errNotFollowed = errors.New("the dialer follows no address")
 
-// dialAt dials address, or the usual endpoint if address is empty. If the dialer ignores address, it calls
-// Trace.AddressIgnored.
+// dialAt dials address, or the usual endpoint if address is empty. If the dialer ignores address, it calls Trace.AddressIgnored.
 func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) {
 	if address == "" {
 		return k.c.dialer.Dial(ctx)
@@ -264,18 +272,19 @@ func (k *keeper) waiting(w WaitStart, verdict backoff.Class) {
 func (k *keeper) ended(err error) error {
 	switch failure := k.c.life.failure.Load(); {
 	case failure != nil:
-		err = &EndError{Err: *failure}
+		return &EndError{Err: *failure}
 	case k.c.life.Ended() || k.c.life.Leaving.Load():
-		err = net.ErrClosed
-	default:
-		err = &EndError{Err: err}
+		return net.ErrClosed
 	}
+	return &EndError{Err: err}
+}
+
+// settle puts the seam that waits for the next session.
+func (k *keeper) settle() {
 	if l := k.seat.link.Load(); l != nil {
 		l.resumed = false
 		k.c.receiver.settle(l)
 	}
-	k.c.state.enter(&k.seat, StateClosed, func(s *Status) { s.Err = err })
-	return err
 }
 
 // serving returns the name of the callback that runs in the supervisor's goroutine, "" if it runs in

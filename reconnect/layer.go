@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Layer is something above the connection that follows its life, such as a set of subscriptions, or a
@@ -62,7 +64,7 @@ func (ls layers) start(c *Conn) error {
 		}
 		if err := l.Start(c); err != nil {
 			err = fmt.Errorf("reconnect: Options.Layers[%d]: %w", i, err)
-			ls[:i].end(err)
+			xsync.InOrder(ls[:i].ends(err)...)
 			return err
 		}
 	}
@@ -126,10 +128,12 @@ func (ls layers) sessionEnded(session uint64, cause error) {
 	}
 }
 
-func (ls layers) end(err error) {
+// ends returns a call of each End.
+func (ls layers) ends(err error) (calls []func()) {
 	for _, l := range ls {
 		if l.End != nil {
-			l.End(err)
+			calls = append(calls, func() { l.End(err) })
 		}
 	}
+	return calls
 }

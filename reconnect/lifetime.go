@@ -70,8 +70,7 @@ func (r report) Await(done <-chan struct{}, function string) { r.waitFor(done, f
 // OnMessage see [link.Turn].
 type callback struct{ name atomic.Pointer[string] }
 
-// These are the names of such functions. elsewhere means that the supervisor waits for one
-// in another goroutine.
+// These are the names of such functions. elsewhere means that the supervisor waits for one in another goroutine.
 var onSeam, keep, elsewhere = "OnSeam", "Keep", ""
 
 func (c *callback) enter(name *string) { c.name.Store(name) }

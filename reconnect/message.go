@@ -99,8 +99,7 @@ func (m *mark) hold() bool {
 	return true
 }
 
-// release ends one hold, and reports whether it was the last. It calls give, if give is not nil, before the
-// session can end.
+// release ends one hold, and reports whether it was the last. It calls give, if give is not nil, before the session can end.
 func (m *mark) release(give func()) (due bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

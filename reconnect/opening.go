@@ -192,8 +192,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	return fmt.Errorf("OnSession: %w", err)
 }
 
-// openContext returns the context of OnSession, which ends with l, and after limit if that is
-// positive.
+// openContext returns the context of OnSession, which ends with l, and after limit if that is positive.
 func (l *served) openContext(limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
 		return l, func() {}
@@ -201,8 +200,7 @@ func (l *served) openContext(limit time.Duration) (context.Context, context.Canc
 	return context.WithTimeoutCause(l, limit, openTimeout(limit))
 }
 
-// cutWith cuts l when ctx ends. The caller calls join in the end, which reports whether ctx has
-// ended; then l is cut.
+// cutWith cuts l when ctx ends. The caller calls join in the end, which reports whether ctx has ended; then l is cut.
 func (l *served) cutWith(ctx context.Context) (join func() (ended bool)) {
 	cut := func() {
 		if !l.Ended() {

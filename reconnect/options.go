@@ -143,8 +143,7 @@ const (
 	// InboxDisconnect ends the session, with the cause ErrInboxFull.
 	InboxDisconnect
 
-	// InboxDiscard keeps no message at all, for a program that only writes. Then Read is an
-	// error.
+	// InboxDiscard keeps no message at all, for a program that only writes. Then Read is an error.
 	InboxDiscard
 )
 

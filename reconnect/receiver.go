@@ -209,8 +209,7 @@ func (r *receiver) holdSeam(l *served, s *Seam) {
 	r.late = s
 }
 
-// settle gives the reader the seam that waits: the session of l is ready or delivers something, or the Conn
-// ends.
+// settle gives the reader the seam that waits: the session of l is ready or delivers something, or the Conn ends.
 func (r *receiver) settle(l *served) {
 	if s := r.late; s != nil {
 		r.late = nil

@@ -52,8 +52,7 @@ func (s *sender) ready() *link.Link {
 	return l
 }
 
-// by returns the link by which a message for a session may be written, nil if there is none.
-// Session 0 is any.
+// by returns the link by which a message for a session may be written, nil if there is none. Session 0 is any.
 func (s *sender) by(session uint64) *link.Link {
 	l := s.ready()
 	if session == 0 || l == nil || l.Session == session {
@@ -215,8 +214,7 @@ func (s *sender) unwritten(fate Fate, session uint64, err error) error {
 // ends, and down when the next one is there.
 func (s *sender) bridges(before bool) bool { return before || s.life.Bridging.Load() }
 
-// awaitBridge waits until something changes, while a session was closed so that another can
-// take its place.
+// awaitBridge waits until something changes, while a session was closed so that another can take its place.
 func (s *sender) awaitBridge(ctx context.Context) error {
 	changed := s.state.changed.Wait()
 	if !s.life.Bridging.Load() {

@@ -8,8 +8,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// served is a link with all that one session of a Conn needs besides. It is the context of the
-// session's callbacks.
+// served is a link with all that one session of a Conn needs besides. It is the context of the session's callbacks.
 type served struct {
 	link.Link
 

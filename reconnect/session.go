@@ -11,8 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
-// Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do
-// not change.
+// Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do not change.
 type Session struct {
 	Number   uint64        // counts the sessions of a Run, from 1 on
 	Name     string        // RunOptions.Name

@@ -274,8 +274,7 @@ type Overdue struct {
 
 const overdueAfter = 5 * time.Second
 
-// waitFor waits for done. While that takes long it reports what has not ended yet, unless
-// what returns "".
+// waitFor waits for done. While that takes long it reports what has not ended yet, unless what returns "".
 func (h *hooks) waitFor(done <-chan struct{}, what func() string) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)

@@ -41,3 +41,10 @@ func Guard(f, otherwise func()) {
 
 // ErrNotReturned is the error of a function of the user's that did not return: see [Call.Returned].
 var ErrNotReturned = errors.New("the function did not return, but ended its goroutine (runtime.Goexit)")
+
+// InOrder calls functions, one after the other. If one does not return, as in Guard, the others are called in a goroutine of their own.
+func InOrder(calls ...func()) {
+	for i, call := range calls {
+		Guard(call, func() { go InOrder(calls[i+1:]...) }) // the last of the calls says that it has ended
+	}
+}

@@ -250,3 +250,24 @@ func TestATimerThatIsSetAgainRingsOnce(t *testing.T) {
 		require.Equal(t, []time.Duration{time.Minute}, calls)
 	})
 }
+
+func TestInOrderGoesOnWhereACallDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []int
+		call := func(n int, exits bool) func() {
+			return func() {
+				calls = append(calls, n)
+				if exits {
+					runtime.Goexit()
+				}
+			}
+		}
+		go xsync.InOrder(call(1, false), call(2, true), call(3, true), call(4, false), call(5, true))
+		synctest.Wait()
+		require.Equal(t, []int{1, 2, 3, 4, 5}, calls)
+		calls = nil
+		xsync.InOrder()
+		xsync.InOrder(call(1, false), call(2, false))
+		require.Equal(t, []int{1, 2}, calls)
+	})
+}
