@@ -217,6 +217,53 @@ func TestAnOutageThatASessionHasEndedIsForgotten(t *testing.T) {
 	require.Equal(t, backoff.History{Verdict: verdict(backoff.ClassRetry)}, d.History())
 }
 
+// So do the numbers of a handshake that hung.
+func TestAHangThatASessionHasEndedIsForgotten(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{})
+	d.hang()
+	require.True(t, d.History().Hung)
+	d.Answered(0, d.now)
+	d.after(3 * sec)
+	require.False(t, d.Ended(failed, 3*sec, d.now))
+	require.Equal(t, backoff.History{Verdict: failed}, d.History())
+}
+
+// The dial that was answered is over, also if nobody calls Next before the session ends.
+func TestASessionThatEndsAtOnceLeavesNoDialBehind(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{Policy: &seen{step: backoff.Step{Wait: time.Minute}}})
+	d.want(schedule.DoDial, 0)
+	d.Connected(0, d.now)
+	d.Answered(0, d.now)
+	d.Ended(failed, 0, d.now)
+	d.wait(time.Minute)
+	d.want(schedule.DoDial, 0)
+}
+
+// A session of the greatest slow wait ends the row of slow waits; without credit one of an hour does.
+func TestALongSessionEndsTheRowOfSlowWaits(t *testing.T) {
+	for _, c := range []struct {
+		ready    time.Duration
+		noCredit bool
+		ends     bool
+	}{
+		{2*time.Minute - 1, false, false}, {2 * time.Minute, false, true}, {time.Hour, false, true},
+		{2 * time.Minute, true, false}, {time.Hour - 1, true, false}, {time.Hour, true, true},
+	} {
+		d := newDesk(t, schedule.DialOptions{StableAfter: 2 * time.Hour})
+		for range 30 {
+			d.now = d.Due()
+			d.want(schedule.DoDial, 0)
+			d.Failed(0, backoff.Verdict{Class: backoff.ClassSlow}, d.now)
+		}
+		d.now = d.Due()
+		d.want(schedule.DoDial, 0)
+		d.Answered(0, d.now)
+		d.after(c.ready)
+		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, NoCredit: c.noCredit}, c.ready, d.now)
+		require.Equal(t, c.ends, d.History().MinWait < 20*sec, "%+v: %v", c, d.History().MinWait)
+	}
+}
+
 func TestAnyTimeMayBeEnough(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{StableAfter: 1})
 	d.want(schedule.DoDial, 0)

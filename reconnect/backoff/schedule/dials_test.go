@@ -329,7 +329,9 @@ func TestStopCutsWhatIsKept(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
 	d.want(schedule.DoDial, 1)
+	require.False(t, d.Stopped())
 	d.Failed(1, backoff.Verdict{Class: backoff.ClassStop}, d.now)
+	require.True(t, d.Stopped())
 	d.want(schedule.DoCut, 0)
 	d.want(schedule.DoStop, 0)
 	require.False(t, d.GaveUp())
@@ -597,6 +599,7 @@ func TestEachOptionHasItsDefault(t *testing.T) {
 	require.Equal(t, want, new(schedule.DialOptions).WithDefaults())
 	least := (&schedule.DialOptions{StableAfter: -1, Credit: -1}).WithDefaults()
 	require.Equal(t, schedule.BriefSession, least.StableAfter)
+	require.EqualValues(t, 1, (&schedule.DialOptions{StableAfter: 1}).WithDefaults().StableAfter)
 	require.Zero(t, least.Credit)
 }
 

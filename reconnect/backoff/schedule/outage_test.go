@@ -131,6 +131,8 @@ func TestThePolicyHasTheSlowWait(t *testing.T) {
 	}
 	low, _ := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: 1, Max: -1, Growth: 9}), 1<<20)
 	require.Positive(t, low+backoff.MaxRetryAfter, "no overflow")
+	_, high := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: math.MaxInt64}), 1)
+	require.LessOrEqual(t, high, time.Duration(math.MaxInt64/2), "no longer than the longest wait of all")
 }
 
 // Another verdict ends the row, but not a handshake that hangs (see the walk), and not a session.

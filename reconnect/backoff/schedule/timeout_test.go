@@ -20,11 +20,23 @@ func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
 	}
 }
 
+func TestPatienceHasItsDefaults(t *testing.T) {
+	p := schedule.WithTimeouts(nil, schedule.Timeout{}, schedule.Timeout{})
+	for overloads, want := range map[int][2]time.Duration{0: {backoff.DefaultConnect, backoff.DefaultHandshake}, 99: {6 * backoff.DefaultConnect, 10 * backoff.DefaultHandshake}} {
+		s, _ := p.Next(backoff.History{Overloads: overloads}, seeded())
+		require.Equal(t, want, [2]time.Duration{s.Connect, s.Handshake}, "%d overloads", overloads)
+	}
+}
+
 func TestNegativePatienceLeavesThePolicysLimit(t *testing.T) {
 	inside := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
 	p := schedule.WithTimeouts(inside, schedule.Timeout{Base: -1}, schedule.Timeout{Base: 5, Cap: -1})
 	s, _ := p.Next(backoff.History{Overloads: 1}, seeded())
 	require.Equal(t, backoff.Step{Wait: 1, Connect: 2, Handshake: 10}, s)
+	s, _ = schedule.WithTimeouts(inside, schedule.Timeout{Base: 1}, schedule.Timeout{Base: -1}).Next(backoff.History{}, seeded())
+	require.Equal(t, backoff.Step{Wait: 1, Connect: 1, Handshake: 3}, s)
+	s, _ = schedule.WithTimeouts(inside, schedule.Timeout{Base: 5, Cap: 1}, schedule.Timeout{Base: 1}).Next(backoff.History{}, seeded())
+	require.Equal(t, backoff.Step{Wait: 1, Connect: 1, Handshake: 1}, s)
 }
 
 func TestPatienceNeverExceedsItsCap(t *testing.T) {
@@ -32,6 +44,9 @@ func TestPatienceNeverExceedsItsCap(t *testing.T) {
 	s, _ := p.Next(backoff.History{}, seeded())
 	require.Equal(t, time.Second, s.Connect)
 	require.Positive(t, s.Handshake)
+	long := schedule.Timeout{Base: 100 * 365 * 24 * time.Hour}
+	s, _ = schedule.WithTimeouts(&seen{}, long, long).Next(backoff.History{Overloads: 99}, seeded())
+	require.GreaterOrEqual(t, min(s.Connect, s.Handshake), long.Base, "no overflow")
 }
 
 func TestATimeoutMayGoByTheOutage(t *testing.T) {
