@@ -88,7 +88,7 @@ type session struct {
 	next           int   // the next message that the reader expects
 	heard          time.Duration
 	pipe           *conntest.Pipe
-	end            *told // nil: nothing was told yet
+	end            *told // what was said first of its end, by the seam or by SessionDone; nil: nothing yet
 	jumps          int   // of the clock, before it was ready
 	lastOrder      int   // of the messages that arrived
 	written        int   // the greatest message.after of the writes that arrived
