@@ -14,9 +14,10 @@ import (
 // alive, send a message that the peer answers. In a burst Read reads ahead, 64 KiB at a time.
 type Framed struct {
 	wired
-	framer Framer
-	limit  int
-	kind   Type
+	framer  Framer
+	skipper Skipper // the framer, if it is one; else nil
+	limit   int
+	kind    Type
 
 	nc        net.Conn      // as it was given; writes go there
 	writeSlot chan struct{} // full while a goroutine writes
@@ -58,6 +59,7 @@ func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 		return nil, err
 	}
 	c := &Framed{framer: f, limit: int(options.ReadLimit), kind: options.Type, nc: nc, writeSlot: make(chan struct{}, 1)}
+	c.skipper, _ = f.(Skipper)
 	c.wire = c.tapped()
 	c.wire.join(c, options.Limits)
 	c.source.wire = c.wire
@@ -104,7 +106,7 @@ func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	s := &c.source
 	s.begun = len(s.win) > 0 || c.in.Buffered() > 0
 	var data []byte
-	_, err := c.in.Peek(1)
+	err := c.awaitMessage()
 	if err == nil {
 		data, err = c.framer.ReadFrame(c.in, buffer(0)[:0], c.limit)
 	}
@@ -117,6 +119,27 @@ func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 		return Message{}, &lostError{"read", err}
 	}
 	return Message{Type: c.kind, Data: data}, nil
+}
+
+// awaitMessage waits for the first byte of a message, and discards what a [Skipper] finds before it. Between two messages
+// no time counts.
+func (c *Framed) awaitMessage() error {
+	for {
+		_, err := c.in.Peek(1)
+		if err != nil || c.skipper == nil {
+			return err
+		}
+		p, _ := c.in.Peek(c.in.Buffered())
+		switch n := c.skipper.Skip(p); {
+		case n == 0:
+			return nil
+		case n < 0 || n > len(p):
+			return fmt.Errorf("%T: Skip returned %d for %d bytes", c.framer, n, len(p))
+		default:
+			_, _ = c.in.Discard(n) // has no error: n bytes are buffered
+		}
+		c.source.finish(len(c.source.win) > 0 || c.in.Buffered() > 0)
+	}
 }
 
 // reason returns what an error of the framer means. err is nil if the framer accepted a

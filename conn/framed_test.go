@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -419,4 +420,58 @@ func (e *endless) Read(p []byte) (n int, err error) {
 		n, e.at = n+k, (e.at+k)%len(e.stream)
 	}
 	return n, nil
+}
+
+// newlines is a Framer of lines, between which empty lines keep the connection alive.
+type newlines struct{ conn.Lines }
+
+func (newlines) Skip(p []byte) int { return len(p) - len(bytes.TrimLeft(p, "\n")) }
+
+// What stands between two messages keeps a connection alive, and begins no message.
+func TestSkippedBytesBeginNoMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		c, err := conn.NewFramed(a, newlines{}, &conn.FramedOptions{Limits: conn.Limits{MessageTimeout: time.Minute}})
+		require.NoError(t, err)
+		defer c.CloseNow()
+		go func() {
+			for _, s := range []string{"\n", "\n\n", "\n\none\n", "\n", "\ntwo\n\n\n"} {
+				time.Sleep(50 * time.Second)
+				b.Write([]byte(s))
+			}
+			b.Write([]byte("\nhalf"))
+		}()
+		start, buffers := time.Now(), 0
+		read := func() (conn.Message, error) {
+			return c.ReadBuffer(func(int) []byte { buffers++; return nil })
+		}
+		m, err := read()
+		require.NoError(t, err)
+		require.Equal(t, "one", string(m.Data))
+		require.Equal(t, 150*time.Second, time.Since(start))
+		require.Equal(t, 1, buffers, "no memory is asked for before a message begins")
+		m, err = read()
+		require.NoError(t, err)
+		require.Equal(t, "two", string(m.Data))
+		require.Zero(t, c.Silence())
+		_, err = read()
+		require.ErrorAs(t, err, new(*conn.SlowMessageError))
+		require.Equal(t, 310*time.Second, time.Since(start), "a minute after half a message")
+	})
+}
+
+type greedy struct{ conn.Lines }
+
+func (greedy) Skip(p []byte) int { return len(p) + 1 }
+
+func TestSkipOfTooMuchIsAnError(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c, err := conn.NewFramed(a, greedy{}, nil)
+	require.NoError(t, err)
+	go b.Write([]byte("x\n"))
+	_, err = c.Read(nil)
+	require.ErrorContains(t, err, "conn_test.greedy: Skip returned 3 for 2 bytes")
+	require.NoError(t, c.CloseNow())
 }

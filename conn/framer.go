@@ -29,6 +29,16 @@ type Framer interface {
 	ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 }
 
+// Skipper is a [Framer] of a protocol that may have bytes between two messages, such as the newlines by which STOMP,
+// XMPP and SIP keep a connection alive. They count as signs of life, and begin no message.
+type Skipper interface {
+	Framer
+
+	// Skip returns how many bytes at the beginning of p belong to no message. p has at least one byte: what has
+	// come where a message may begin. More bytes may follow later. Framed discards them before it calls ReadFrame.
+	Skip(p []byte) int
+}
+
 // ReadBody appends the next n bytes of r to buf, for a [Framer] that has read the length n
 // and compared it to the limit. The buffer grows as the bytes come in, because n may be
 // wrong. If r ends before, the error is [io.ErrUnexpectedEOF].

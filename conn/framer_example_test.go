@@ -2,8 +2,10 @@ package conn_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -58,4 +60,48 @@ func ExampleFramer() {
 	// "hello" <nil>
 	// "" <nil>
 	// "" no comma after a netstring
+}
+
+// STOMP is a Framer for frames of STOMP 1.2 without a content-length, which end with a null. Its Skip discards
+// the newlines that both sides send to keep the connection alive.
+type STOMP struct{}
+
+func (STOMP) AppendFrame(dst, message []byte) ([]byte, error) {
+	if bytes.IndexByte(message, 0) >= 0 {
+		return nil, errors.New("stomp: frame has a null")
+	}
+	return append(append(dst, message...), 0), nil
+}
+
+func (STOMP) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
+	for {
+		part, err := r.ReadSlice(0)
+		if buf = append(buf, part...); len(buf) > limit {
+			return nil, &conn.TooBigError{Limit: int64(limit)}
+		}
+		switch {
+		case err == nil:
+			return buf[:len(buf)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+func (STOMP) Skip(p []byte) int { return len(p) - len(bytes.TrimLeft(p, "\r\n")) }
+
+// Bytes that keep a connection alive are no messages.
+func ExampleSkipper() {
+	client, server := net.Pipe()
+	go server.Write([]byte("\n\nMESSAGE\n\nhello\x00\n"))
+	c, err := conn.NewFramed(client, STOMP{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.CloseNow()
+	m, err := c.Read(nil)
+	fmt.Printf("%q %v\n", m.Data, err)
+	// Output:
+	// "MESSAGE\n\nhello" <nil>
 }

@@ -23,7 +23,7 @@ type Limits struct {
 	WriteTimeout time.Duration
 
 	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
-	// to come in, counted from when Read has its first byte. After that the connection is
+	// to come in, counted from when Read has its first byte (of a Framed: the first that no [Skipper] skips). After that the connection is
 	// cut with a [SlowMessageError]. Not used on js, where messages come in whole.
 	// Default 60 s; negative: off.
 	MessageTimeout time.Duration
