@@ -54,6 +54,15 @@ type HalfCloser interface {
 	CloseWrite() error
 }
 
+// CloseStarter is a Conn whose protocol has a close frame, and that can be read until the peer answers it.
+type CloseStarter interface {
+	// StartClose sends a close frame behind all messages written, and returns when it is handed to the
+	// kernel. From then on Write fails with [net.ErrClosed], and Read returns what the peer sends until its
+	// own close frame, which is the answer (see [CloseError]). Call Close or CloseNow in the end. Any error
+	// means that the connection is dead.
+	StartClose(code int, reason string) error
+}
+
 // Message is one message as it travels.
 type Message struct {
 	Type Type   // Text or Binary

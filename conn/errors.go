@@ -52,7 +52,8 @@ func (e *ProtocolError) CloseCode() int {
 }
 
 // TooBigError is the error of Read when a message is larger than ReadLimit. The server
-// will probably send the message again, so dial again with growing waits.
+// will probably send the message again, so backoff.Classify returns its verdict on the
+// close code 1009.
 type TooBigError struct {
 	Limit int64 // in bytes
 }
@@ -60,6 +61,10 @@ type TooBigError struct {
 func (e *TooBigError) Error() string {
 	return fmt.Sprintf("message larger than the read limit of %d bytes", e.Limit)
 }
+
+// CloseCode returns 1009, the code of the close frame that the peer of a WebSocket gets for
+// this error.
+func (e *TooBigError) CloseCode() int { return codeTooBig }
 
 // SlowMessageError is why a connection was cut: a message took longer than its limit. It is
 // no timeout in the sense of [net.Error], because it does not show that the server is
@@ -77,11 +82,12 @@ func (e *SlowMessageError) Error() string {
 }
 
 var (
-	errControl          = errors.New("a control frame was stuck for 5s")
+	errControl          = errors.New("the peer did not take our close frame in time")
 	errSlowMessage      = errors.New("a message under way was stuck for 5s")
-	errClosedUnderneath = errors.New("the connection below was closed, by its owner or because a control frame was stuck for 5s")
+	errClosedUnderneath = errors.New("the connection below was closed by its owner")
 	errNoAnswer         = errors.New("no close frame in answer within 5s")
 	errEnded            = errors.New("the connection has ended") // Read returns why
+	errAbandoned        = errors.New("a Read did not return, because a function that it called panicked")
 )
 
 // lostError is an error of op. It is no timeout, whatever is below it, because an ETIMEDOUT

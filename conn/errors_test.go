@@ -19,16 +19,17 @@ func TestCloseErrorQuotesAndCutsTheReason(t *testing.T) {
 	require.EqualError(t, &CloseError{Code: 1005}, "closed by the peer, without a code")
 }
 
-// Promise 7: backoff.Classify looks for these methods.
-func TestOnlyProtocolErrorsHaveACloseCode(t *testing.T) {
+func TestErrorsOfPeerHaveCloseCode(t *testing.T) {
 	type closeCode interface{ CloseCode() int }
 	var code closeCode
 	require.ErrorAs(t, &lostError{"read", &CloseError{Code: 4000}}, &code)
 	require.Equal(t, 4000, code.CloseCode())
 	require.ErrorAs(t, &lostError{"read", &ProtocolError{Err: errors.New("x")}}, &code)
 	require.Equal(t, 1002, code.CloseCode())
+	require.ErrorAs(t, &lostError{"read", &TooBigError{1}}, &code)
+	require.Equal(t, 1009, code.CloseCode())
+	require.NotErrorAs(t, &lostError{"read", &SlowMessageError{"read", time.Second}}, &code)
 	for _, err := range []error{&TooBigError{1}, &SlowMessageError{"read", time.Second}} {
-		require.NotErrorAs(t, &lostError{"read", err}, &code)
 		var timeout net.Error
 		require.NotErrorAs(t, err, &timeout)
 	}

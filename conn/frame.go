@@ -81,7 +81,7 @@ func (h header) isData(compression bool) bool {
 	return op <= opBinary && h.length >= 0
 }
 
-// appendFrame appends a masked data frame to buf (RFC 6455, sections 5.2 and 5.3). The key
+// appendFrame appends a masked frame to buf (RFC 6455, sections 5.2 and 5.3). The key
 // is of keySize random bytes.
 func appendFrame(buf []byte, first byte, key, payload []byte) []byte {
 	const masked = 0x80

@@ -104,6 +104,12 @@ func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 		return Message{}, c.wire.notReading(c.source.beforeBlock)
 	}
 	s := &c.source
+	returned := false
+	defer func() {
+		if !returned {
+			c.wire.abandonRead()
+		}
+	}()
 	s.begun = len(s.win) > 0 || c.in.Buffered() > 0
 	var data []byte
 	err := c.awaitMessage()
@@ -115,14 +121,15 @@ func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	}
 	s.finish(false)
 	c.wire.reads.end()
+	returned = true
 	if err != nil {
 		return Message{}, &lostError{"read", err}
 	}
 	return Message{Type: c.kind, Data: data}, nil
 }
 
-// awaitMessage waits for the first byte of a message, and discards what a [Skipper] finds before it. Between two messages
-// no time counts.
+// awaitMessage waits for the first byte of a message, and discards what a [Skipper] finds before it. Between
+// two messages no time counts.
 func (c *Framed) awaitMessage() error {
 	for {
 		_, err := c.in.Peek(1)
@@ -214,14 +221,16 @@ func (c *Framed) endWriting() error {
 
 // closeHandshake closes our direction and waits until the peer closes its own. It ends when
 // the connection is cut.
-func (c *Framed) closeHandshake() error {
+func (c *Framed) closeHandshake(ctx context.Context) error {
 	switch err := c.endWriting(); {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case err != nil:
 		return err
 	}
-	c.wire.reads.claim()
+	if err := c.wire.reads.claim(ctx); err != nil {
+		return err
+	}
 	switch err := c.source.drain(); {
 	case err == io.EOF:
 		return nil

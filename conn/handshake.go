@@ -7,10 +7,9 @@ import (
 	"net/http"
 )
 
-// Transport returns rt with the Wire's own stream in place of the body of a 101 response,
-// above TLS. So a [WebSocket] reads messages itself, knows how the connection ended, and
-// sends the frames of coder/websocket, which never waits for the network. Other responses
-// pass unchanged. A nil rt is [http.DefaultTransport].
+// Transport returns rt with a body of its own for a 101 response: above TLS, so that a
+// [WebSocket] can take the connection over from coder/websocket after the handshake. Other
+// responses pass unchanged. A nil rt is [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
 		rt = http.DefaultTransport
@@ -30,8 +29,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
 		s := newStream(t.wire, body)
-		s.inflate = agreed(resp.Header.Values("Sec-Websocket-Extensions"))
-		t.wire.stream, resp.Body = s, s
+		s.inflate = agreed(r.Header, resp.Header)
+		t.wire.stream, resp.Body = s, &s.shell
 	}
 	return resp, nil
 }

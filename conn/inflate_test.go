@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -99,6 +100,19 @@ func TestWithoutTakeoverNoWindowIsHeld(t *testing.T) {
 	require.Nil(t, l.wire.stream.inflate.window)
 }
 
+// Promise 2: the buffer for a compressed message goes back to its pool, or to the garbage collector.
+func TestSentCompressedMessageLeavesNoBuffer(t *testing.T) {
+	for _, mode := range []websocket.CompressionMode{
+		websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover,
+	} {
+		l := dial(t, nil, mode)
+		require.NoError(t, l.Write(TextMessage(prose(1<<20, 1))))
+		c := l.wire.stream.inflate
+		require.True(t, c.out.Writer == nil, "mode %v", mode)
+		require.Equal(t, mode == websocket.CompressionContextTakeover, c.writer != nil)
+	}
+}
+
 // Promise 2: the limit counts what comes out, to the byte.
 func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 999), make([]byte, 1000), make([]byte, 5000)} {
@@ -139,7 +153,46 @@ func TestReadingCompressedMessagesAllocatesNothing(t *testing.T) {
 }
 
 func TestWhatThePeersHaveAgreedOn(t *testing.T) {
-	require.Nil(t, agreed(nil))
-	require.Equal(t, &compression{takeover: true}, agreed([]string{"permessage-deflate; client_no_context_takeover"}))
-	require.Equal(t, &compression{}, agreed([]string{"permessage-deflate", "x; server_no_context_takeover"}))
+	of := func(lines ...string) http.Header { return http.Header{"Sec-Websocket-Extensions": lines} }
+	offer := of("permessage-deflate")
+	require.Nil(t, agreed(offer, of()))
+	// white space, as coder/websocket sees it
+	for _, nothing := range []string{",", "", " \t,", "\u00a0", "\u0085,\u2003"} {
+		require.Nil(t, agreed(offer, of(nothing, "")), nothing)
+	}
+	require.Nil(t, agreed(of(), offer))
+
+	const all = windowSize
+	clientForgets := of("permessage-deflate; client_no_context_takeover")
+	serverForgets := of("permessage-deflate", "x; server_no_context_takeover")
+	require.Equal(t, &compression{takeover: true, reach: all}, agreed(offer, clientForgets))
+	require.Equal(t, &compression{keeps: true, reach: all}, agreed(offer, serverForgets))
+	require.Equal(t, &compression{takeover: true, reach: all}, agreed(clientForgets, offer))
+
+	for bits, want := range map[string]int{
+		"8":    512,
+		"9":    512,
+		`"10"`: 1024,
+		"14":   16384,
+		"15":   all,
+		"16":   all,
+		"7":    all,
+		"":     all,
+		"x":    all,
+	} {
+		c := agreed(offer, of("permessage-deflate; server_max_window_bits="+bits))
+		require.Equal(t, want, c.reach, bits)
+	}
+}
+
+// A connection keeps no more received data than the server may refer to.
+func TestWindowIsAsLargeAsAgreed(t *testing.T) {
+	c := &compression{takeover: true, reach: 1024}
+	for range 100 {
+		c.remember(make([]byte, 300))
+	}
+	c.remember([]byte(strings.Repeat("x", 1000)))
+	require.Len(t, c.window, 1024)
+	require.LessOrEqual(t, cap(c.window), 1024)
+	require.Equal(t, strings.Repeat("\x00", 24)+strings.Repeat("x", 1000), string(c.window))
 }

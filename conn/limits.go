@@ -59,7 +59,7 @@ const (
 	defaultReadLimit      = 16 << 20
 	defaultWriteTimeout   = 10 * time.Second
 	defaultMessageTimeout = 60 * time.Second
-	maxLimit              = math.MaxInt - 1 // because coder/websocket and we add one
+	maxLimit              = math.MaxInt - 1 // because we add one
 )
 
 func (l *Limits) validate() error {

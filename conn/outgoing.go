@@ -26,6 +26,9 @@ type outgoing struct {
 	start   int64 // where in added the message under way begins; -1: nowhere yet
 	origin  int64 // where in added the messages of this turn begin; -1: nowhere yet
 	answers int   // to pings, since buf was last taken
+
+	late   []byte // payload of the last ping if it exceeded the limit on waiting answers
+	isLate bool
 }
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
@@ -43,6 +46,11 @@ func (o *outgoing) begin() {
 // add adds a data frame of the message under way.
 func (o *outgoing) add(first byte, key, payload []byte) {
 	o.begin()
+	o.append(first, key, payload)
+}
+
+// append adds any frame.
+func (o *outgoing) append(first byte, key, payload []byte) {
 	before := len(o.buf)
 	o.buf = appendFrame(o.buf, first, key, payload)
 	o.added += int64(len(o.buf) - before)
@@ -104,7 +112,7 @@ func (s *sender) addFragment(first byte, payload []byte) error {
 	return err
 }
 
-// refusal returns why no data frame can be added, or nil. The lock is held.
+// refusal returns why no frame can be added, or nil. The lock is held.
 func (s *sender) refusal() error {
 	if s.err == nil && s.to.wire.closeSent.Load() {
 		return net.ErrClosed

@@ -140,10 +140,9 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type link struct {
 	*WebSocket
 	wire *Wire
+	ws   *websocket.Conn // that made the handshake
 	peer *websocket.Conn
 	raw  *end
-
-	onPong func() // called by coder/websocket for each pong; may be nil
 }
 
 // handshake makes the handshake without a byte of HTTP.
@@ -154,9 +153,9 @@ func (h handshake) RoundTrip(r *http.Request) (*http.Response, error) { return h
 // dial returns a link; the cleanup cuts it.
 func dial(t testing.TB, o *WebSocketOptions, mode websocket.CompressionMode) *link {
 	l := &link{wire: new(Wire)}
-	ws := l.shakeHands(t, mode, l.wire.Tap, l.wire.Transport)
+	l.ws = l.shakeHands(t, mode, l.wire.Tap, l.wire.Transport)
 	var err error
-	l.WebSocket, err = NewWebSocket(ws, l.wire, o)
+	l.WebSocket, err = NewWebSocket(l.ws, l.wire, o)
 	require.NoError(t, err)
 	return l
 }
@@ -183,11 +182,6 @@ func (l *link) shakeHands(t testing.TB, mode websocket.CompressionMode, tap func
 		HTTPClient:      &http.Client{Transport: transport(handshake(shake))},
 		CompressionMode: mode,
 		Subprotocols:    []string{"v1"},
-		OnPongReceived: func(context.Context, []byte) {
-			if l.onPong != nil {
-				l.onPong()
-			}
-		},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

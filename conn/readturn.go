@@ -1,9 +1,11 @@
 package conn
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
-// readTurn decides which goroutine reads: that of a Read, or that of Close. A Read may lend
-// its turn to coder/websocket.
+// readTurn decides which goroutine reads: that of a Read, or that of Close.
 //
 // A Read that finds that Close has the turn waits until Close has ended. If it returned at
 // once, its caller would take the connection for dead and cut it during the close
@@ -17,45 +19,31 @@ type readTurn struct {
 type closing struct {
 	handed chan struct{} // closed when the turn is Close's
 	over   chan struct{} // closed when Close has ended
-	lent   bool          // the turn was lent when Close came; only Close uses it
 }
 
 // The states of a readTurn.
 const (
-	nobody   uint32 = iota
-	reader          // a Read reads
-	lent            // coder/websocket reads, called by a Read
-	wanted          // a Read has the turn, and gives it to Close in the end
-	recalled        // as lent; when coder/websocket has read, Close gets the turn
-	closer          // Close reads, from now on
+	nobody uint32 = iota
+	reader        // a Read reads
+	wanted        // a Read has the turn, and gives it to Close in the end
+	closer        // Close reads, from now on
 )
 
 // begin takes the turn for a Read. It reports false if another has it.
 func (t *readTurn) begin() bool { return t.state.CompareAndSwap(nobody, reader) }
 
-// end ends a Read.
-func (t *readTurn) end() { t.change(reader, nobody) }
+// end ends a Read, and gives the turn to Close if that wants it.
+func (t *readTurn) end() {
+	if !t.state.CompareAndSwap(reader, nobody) && t.state.CompareAndSwap(wanted, closer) {
+		close(t.close.handed)
+	}
+}
 
-// lend lets coder/websocket read. It reports false if Close wants the turn: then a
-// Read must end, because coder/websocket's own Close reads.
-func (t *readTurn) lend() bool { return t.state.CompareAndSwap(reader, lent) }
-
-// takeBack ends lend. It reports false if Close has the turn now.
-func (t *readTurn) takeBack() bool { return t.change(lent, reader) }
+// asked reports whether Close wants the turn, which a Read has.
+func (t *readTurn) asked() bool { return t.state.Load() == wanted }
 
 // held reports whether the Read that took the turn still has it.
 func (t *readTurn) held() bool { return t.state.Load() != closer }
-
-// change changes the state, or gives the turn to Close if that wants it.
-func (t *readTurn) change(from, to uint32) bool {
-	if t.state.CompareAndSwap(from, to) {
-		return true
-	}
-	if t.state.CompareAndSwap(wanted, closer) || t.state.CompareAndSwap(recalled, closer) {
-		close(t.close.handed)
-	}
-	return false
-}
 
 // awaitClose waits until a Close that is under way has ended, and calls before, which may be
 // nil, before it waits. The caller does not have the turn.
@@ -79,22 +67,19 @@ func (t *readTurn) want() {
 			return
 		case t.state.CompareAndSwap(reader, wanted):
 			return
-		case t.state.CompareAndSwap(lent, recalled):
-			t.close.lent = true
-			return
 		}
 	}
 }
 
-// awaitLent waits until coder/websocket reads no more.
-func (t *readTurn) awaitLent() {
-	if t.close.lent {
-		<-t.close.handed
+// claim waits until the turn is Close's, or ctx ends.
+func (t *readTurn) claim(ctx context.Context) error {
+	select {
+	case <-t.close.handed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
-
-// claim waits until the turn is Close's.
-func (t *readTurn) claim() { <-t.close.handed }
 
 // done ends what want began.
 func (t *readTurn) done() { close(t.close.over) }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"testing"
@@ -113,32 +114,9 @@ func TestASecondReaderOfAWebSocketIsRefused(t *testing.T) {
 	})
 }
 
-// Close comes while coder/websocket reads the ping that it was lent.
-func TestWhatWasLentIsReadToItsEndWhenCloseComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, nil)
-		s, turn := l.wire.stream, &l.wire.reads
-		require.True(t, turn.begin())
-		require.True(t, turn.lend())
-		s.win, s.lent, s.ending = []byte(frame(fin|ping, "")), 2, true
-		turn.want()
-		defer turn.done()
-		for _, want := range []string{frame(fin|ping, ""), emptyMessage} {
-			p := make([]byte, 100)
-			n, err := s.Read(p)
-			require.NoError(t, err)
-			require.Equal(t, want, string(p[:n]))
-		}
-		_, err := s.Read(make([]byte, 100))
-		require.ErrorIs(t, err, errNothingLent)
-		require.False(t, turn.takeBack(), "the turn is Close's")
-		turn.awaitLent()
-	})
-}
-
 func (l *link) bye() error { return l.Close(context.Background(), 1000, "bye") }
 
-// Close comes while coder/websocket answers the peer's close frame.
+// Close comes while Read answers the peer's close frame.
 func TestAGoodbyeThatIsBeingReadAnswersClose(t *testing.T) {
 	l := plain(t, nil)
 	out, turn := &l.wire.stream.out, &l.wire.reads
@@ -146,9 +124,9 @@ func TestAGoodbyeThatIsBeingReadAnswersClose(t *testing.T) {
 	out.mu.Lock() // its answer waits
 	l.send(goodbye)
 	read := l.reading()
-	require.Eventually(t, state(lent), 60*second, second/1000)
+	require.Eventually(t, func() bool { return l.wire.goodbye.Load() != nil }, 60*second, second/1000)
 	bye := background(l.bye)
-	require.Eventually(t, state(recalled), 60*second, second/1000)
+	require.Eventually(t, state(wanted), 60*second, second/1000)
 	out.mu.Unlock()
 	require.NoError(t, bye())
 	require.ErrorIs(t, read(), net.ErrClosed)
@@ -165,3 +143,46 @@ func TestCloseMayComeWhileAPingIsAnswered(t *testing.T) {
 		_ = bye()
 	}
 }
+
+// The program recovers from a panic of its function, as the server of net/http does.
+func TestCloseAfterPanicInRead(t *testing.T) {
+	for name, c := range map[string]func(t *testing.T) Conn{
+		"ReadBuffer": func(t *testing.T) Conn {
+			l := plain(t, nil)
+			l.send(frame(fin|text, "hello"))
+			require.Panics(t, func() { _, _ = l.ReadBuffer(func(int) []byte { panic("buffer") }) })
+			return l
+		},
+		"ReadBuffer in a burst": func(t *testing.T) Conn {
+			l := plain(t, nil)
+			l.send(frame(fin|text, "hello"), frame(fin|text, "hello"))
+			_, err := l.Read(nil)
+			require.NoError(t, err)
+			require.Panics(t, func() { _, _ = l.ReadBuffer(func(int) []byte { panic("buffer") }) })
+			return l
+		},
+		"Framer": func(t *testing.T) Conn {
+			a, b := net.Pipe()
+			t.Cleanup(func() { b.Close() })
+			c, err := NewFramed(a, panickingFramer{}, nil)
+			require.NoError(t, err)
+			go b.Write([]byte("x\n")) // ends with b
+			require.Panics(t, func() { _, _ = c.Read(nil) })
+			return c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := c(t)
+				_, err := c.Read(nil)
+				require.ErrorIs(t, err, errAbandoned)
+				takes(t, 0, func() { require.ErrorIs(t, c.Close(t.Context(), 1000, ""), errAbandoned) })
+			})
+		})
+	}
+}
+
+// panickingFramer is a Framer whose ReadFrame panics.
+type panickingFramer struct{ Lines }
+
+func (panickingFramer) ReadFrame(*bufio.Reader, []byte, int) ([]byte, error) { panic("framer") }

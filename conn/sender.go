@@ -1,17 +1,15 @@
 package conn
 
 import (
+	"crypto/rand"
 	"net"
 	"sync"
 	"time"
 )
 
 // sender stands between those who write frames and the network, where a writer may have to
-// wait. It makes the frames of messages itself, except those of compressed messages, which
-// come from coder/websocket as control frames do. It collects frames in a buffer, and the
-// goroutine that writes a message flushes the buffer. So coder/websocket, which writes under
-// its frame lock, never waits there: it can answer a ping at any time, and its limit of 5 s
-// for that never ends a connection whose window is full.
+// wait. It collects frames in a buffer, and the goroutine that writes a message flushes the
+// buffer. Control frames never wait: if no call flushes them, they start a goroutine that does.
 type sender struct {
 	to *source // has the body
 
@@ -26,8 +24,9 @@ const (
 	// find their turn.
 	fragment = 32 << 10
 
-	// maxAnswers is how many pings are answered together. Twice as many answers may wait: those
-	// that are made while nothing is sent are not counted.
+	// maxAnswers is how many answers to pings may wait. Of the others only the last is kept
+	// (RFC 6455, section 5.5.3), so that a peer that pings and does not read fills no memory of
+	// ours, and does not stop Read.
 	maxAnswers = 256
 )
 
@@ -36,7 +35,7 @@ const (
 func (s *sender) enter() *outgoing {
 	if s.out == nil {
 		o := outgoings.Get().(*outgoing)
-		*o = outgoing{buf: o.buf[:0], spare: o.spare[:0], start: -1, origin: -1}
+		*o = outgoing{buf: o.buf[:0], spare: o.spare[:0], late: o.late[:0], start: -1, origin: -1}
 		o.moved.L, o.turn.L = &s.mu, &s.mu
 		s.out = o
 	}
@@ -59,31 +58,50 @@ func (s *sender) leave() {
 	outgoings.Put(o)
 }
 
-// Write adds a control frame to the buffer, or a part of a frame of a compressed message. It
-// is called under coder/websocket's frame lock, and never waits.
-func (s *sender) Write(p []byte) (int, error) {
+// control adds a control frame to the buffer, and never waits. The error says why nothing is
+// sent any more: net.ErrClosed behind a close frame.
+func (s *sender) control(op byte, payload []byte) error {
+	var key [keySize]byte
+	_, _ = rand.Read(key[:]) // never fails
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return 0, s.err
+	if err := s.refusal(); err != nil {
+		return err
 	}
-	if s.out == nil || !s.out.control && s.out.tickets == s.out.serving { // a control frame that nobody would flush
+	if s.out == nil || s.out.tickets == s.out.serving { // else the goroutine that has the turn sees it
+		s.ensureFlush()
+	}
+	o := s.out
+	switch {
+	case op == opClose: // nothing follows it (RFC 6455, section 5.5.1)
+		s.to.wire.closeSent.Store(true)
+	case op == opPong && o.answers == maxAnswers:
+		o.late, o.isLate = append(o.late[:0], payload...), true
+		return nil
+	case op == opPong:
+		o.answers++
+	}
+	o.append(bitFIN|op, key[:], payload)
+	return nil
+}
+
+// ensureFlush starts flushControl if it does not run. The lock is held.
+func (s *sender) ensureFlush() {
+	if s.out == nil || !s.out.control {
 		s.enter().control = true
 		go s.flushControl() // rest waits for it
 	}
-	o := s.out
-	switch op := p[0] & 0xf; { // coder/websocket writes each control frame at once
-	case op < opClose && o.start < 0: // a data frame, because between messages there are only control frames
-		o.begin()
-	case op == opClose: // or bytes of a compressed message, behind which no frame of ours is added
-		s.to.wire.closeSent.Store(true)
-	}
-	o.buf = append(o.buf, p...)
-	o.added += int64(len(p))
-	return len(p), nil
 }
 
-// flushControl sends control frames.
+// busy reports whether a goroutine is writing messages.
+func (s *sender) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out != nil && s.out.tickets != s.out.serving
+}
+
+// flushControl sends control frames until none is left. WriteTimeout holds for those that wait
+// when it looks, not for those that come meanwhile: a peer that pings without a pause makes room.
 func (s *sender) flushControl() {
 	for done := false; !done; {
 		unwatch := s.to.wire.writing.once(s.to.wire)
@@ -127,8 +145,8 @@ func (s *sender) next() span {
 	return s.out.next()
 }
 
-// flush waits until the kernel has taken all frames. It returns up to where the kernel has
-// taken them, and why it took no more. The caller has the turn.
+// flush waits until the kernel has taken all frames that were added so far. It returns up to
+// where the kernel has taken frames, and why it took no more. The caller has the turn.
 func (s *sender) flush() (sent int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +158,9 @@ func (s *sender) flush() (sent int64, err error) {
 func (s *sender) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.push() // control frames that came after the messages
+	if len(s.out.buf) > 0 { // control frames that came after the messages, for which no writer waits
+		s.ensureFlush()
+	}
 	s.out.origin = -1
 	s.out.serving++
 	s.out.turn.Signal()
@@ -158,17 +178,24 @@ func (s *sender) awaitMessage() error {
 	return err
 }
 
-// push writes until the buffer is empty, or waits for the goroutine that does. The
-// lock is held, but not while it writes or waits.
+// push writes what was added so far, or waits for the goroutine that does. It does not wait for
+// what comes meanwhile, because a peer may ping for ever. The lock is held, but not while push
+// writes or waits.
 func (s *sender) push() {
 	o := s.out
-	for o.pushing || len(o.buf) > 0 && s.err == nil {
+	for all := o.added; o.sent < all && (o.pushing || s.err == nil); {
 		if o.pushing {
 			o.moved.Wait()
 			continue
 		}
 		buf, at, origin := o.buf, o.sent, o.origin
 		o.buf, o.pushing, o.answers = o.spare[:0], true, 0
+		if o.isLate && !s.to.wire.closeSent.Load() {
+			var key [keySize]byte
+			_, _ = rand.Read(key[:]) // never fails
+			o.append(bitFIN|opPong, key[:], o.late)
+			o.isLate, o.answers = false, 1
+		}
 		s.mu.Unlock()
 		sent, err := s.write(buf, at, origin)
 		s.mu.Lock()
@@ -200,26 +227,9 @@ func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
 	return sent, err
 }
 
-// awaitAnswers makes room for the answers to n more pings. It waits while there are
-// many that the kernel does not take, so that a peer that pings and does not read
-// fills no memory of ours.
-func (s *sender) awaitAnswers(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.out == nil {
-		return
-	}
-	o := s.enter()
-	defer s.leave()
-	for o.answers+n > maxAnswers && len(o.buf) > 0 && s.err == nil {
-		o.moved.Wait()
-	}
-	o.answers += n
-}
-
-// settle waits until the kernel has taken all frames, but not longer than closeLimit. It
-// does not wait if the connection was cut.
-func (s *sender) settle() {
+// settle waits until the kernel has taken all frames that were added so far, but not longer than limit.
+// It does not wait if the connection was cut.
+func (s *sender) settle(limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out == nil || s.err != nil {
@@ -227,9 +237,9 @@ func (s *sender) settle() {
 	}
 	o := s.enter()
 	defer s.leave()
-	late := time.AfterFunc(closeLimit, func() { s.stop(errControl) })
+	late := time.AfterFunc(limit, func() { s.stop(errControl) })
 	defer late.Stop()
-	for s.err == nil && (o.pushing || len(o.buf) > 0) {
+	for all := o.added; s.err == nil && o.sent < all; {
 		o.moved.Wait()
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -284,24 +287,51 @@ func TestCloseBehindAStuckMessageEndsAfterFiveSeconds(t *testing.T) {
 	})
 }
 
-// A peer that pings and does not read: its pings wait on the way, not in our memory.
+// A peer that pings and does not read: of many pings only the last is answered (RFC 6455, section 5.5.3), and
+// Read goes on.
 func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
 		l.client().fill(0)
 		read := l.reading()
 		one := frame(fin|ping, strings.Repeat("x", 125))
-		const pings = 5000
-		l.send(strings.Repeat(one, pings), tail)
-		synctest.Wait()
+		l.send(strings.Repeat(one, 5000), frame(fin|ping, "last"), tail)
+		require.NoError(t, read())
 		l.wire.stream.out.mu.Lock()
 		waiting := len(l.wire.stream.out.out.buf)
 		l.wire.stream.out.mu.Unlock()
-		require.LessOrEqual(t, waiting, 2*maxAnswers*(6+125))
+		require.LessOrEqual(t, waiting, maxAnswers*(6+125))
 		l.client().fill(1 << 30)
-		require.NoError(t, read())
 		synctest.Wait()
-		require.Len(t, l.raw.in.data, pings*(6+125), "none is lost")
+		firsts := sentFrames(l.raw.in.data)
+		require.GreaterOrEqual(t, len(firsts), maxAnswers)
+		require.LessOrEqual(t, len(firsts), 2*maxAnswers+1)
+		last := l.raw.in.data[len(l.raw.in.data)-(2+4+4):]
+		require.Equal(t, "last", unmasked(slices.Clone(last)))
+	})
+}
+
+// A peer that reads more slowly than it pings still makes room. A write succeeds, and the connection stays open.
+func TestAPeerThatReadsMoreSlowlyThanItPingsIsNotCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		read := l.reading()
+		minute := time.Now().Add(60 * second)
+		peer := background(func() error {
+			for ; time.Now().Before(minute); time.Sleep(second / 100) {
+				l.send(strings.Repeat(frame(fin|ping, "12345678"), 5))
+				l.client().fill(30) // two answers and a part of the next
+			}
+			return nil
+		})
+		sleep(t, second)
+		start := time.Now()
+		require.NoError(t, l.Write(TextMessage("hello")))
+		require.Less(t, time.Since(start), 3*second)
+		require.NoError(t, peer())
+		l.send(tail)
+		require.NoError(t, read())
 	})
 }
 
@@ -337,5 +367,32 @@ func TestTheTurnToWriteIsFair(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(rune('a'+i)), string(data))
 		}
+	})
+}
+
+// A compressed message of more than a fragment travels in fragments too (RFC 7692, section 6.1).
+func TestPongPassesBetweenFragmentsOfCompressedMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := dial(t, nil, websocket.CompressionContextTakeover)
+		l.client().fill(fragment)
+		noise := make([]byte, 5*fragment)
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range noise {
+			noise[i] = byte(r.Uint32())
+		}
+		write := background(func() error { return l.Write(BinaryMessage(noise)) })
+		l.reading()
+		synctest.Wait()
+		l.send(frame(fin|ping, "p"))
+		synctest.Wait()
+		l.client().fill(1 << 30)
+		require.NoError(t, write())
+		frames := sentFrames(l.raw.in.data)
+		require.Contains(t, frames[1:4], byte(fin|pong), "%x", frames)
+		l.peer.SetReadLimit(-1)
+		_, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(noise, data))
+		require.NoError(t, l.CloseNow())
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // source is where the bytes of a connection come from. It belongs to the goroutine
@@ -19,10 +20,15 @@ type source struct {
 	begun bool             // something of the message under way has come
 	timed bool             // and the watchdog runs for it
 	by    caller           // which method reads
+	mute  error            // why a ping could not be answered, or nil
 
 	told atomic.Bool // err was returned: the stream has ended. Then others may read it
 	err  error       // came with the last bytes, and is returned after them
 }
+
+// lastWords is how long a read waits once a ping could not be answered: what the peer has sent may still be on its
+// way.
+const lastWords = time.Second
 
 // caller is the method that reads from a source.
 type caller uint8
@@ -53,6 +59,9 @@ func (s *source) ask(p []byte) (int, error) {
 	if s.begun && !s.timed {
 		s.timed = true
 		s.wire.message.begin(s.wire)
+	}
+	if err := s.mute; err != nil {
+		defer after(lastWords, func() { s.wire.end(err); s.wire.Cut() })()
 	}
 	for tries := 0; s.err == nil; tries++ {
 		s.announce()
@@ -89,10 +98,14 @@ func (s *source) announce() {
 }
 
 // finish ends the message under way, which is complete or no longer needed. more is set if
-// bytes of the next message have come.
+// bytes of the next message have come. The next Read may come late or never, so an empty buffer is
+// released here.
 func (s *source) finish(more bool) {
 	s.unwatch()
 	s.begun = more
+	if len(s.win) == 0 {
+		s.release()
+	}
 }
 
 // unwatch stops the watchdog of the message under way, because nobody waits for the message now. The next wait starts

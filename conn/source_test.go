@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,6 +102,17 @@ func TestAnIdleStreamWaitsWithASmallBuffer(t *testing.T) {
 func TestABurstIsReadAhead(t *testing.T) {
 	const small, large = smallSize, aheadSize
 	require.Equal(t, []int{small, large, large, small}, asks(t, 100, nil, small, large, 33, 100))
+}
+
+// Promise 2: between two Reads a connection holds no empty buffer for bursts.
+func TestBufferOfBurstIsGivenBackByItsLastRead(t *testing.T) {
+	l := plain(t, nil)
+	l.send(strings.Repeat(frame(fin|text, "hello"), 1000))
+	for n := range 1000 {
+		_, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, n == 999 || n < 18, l.wire.stream.ahead == nil, n) // a small buffer comes first
+	}
 }
 
 func TestTheCallersBufferIsUsedToWait(t *testing.T) {

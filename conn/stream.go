@@ -1,96 +1,41 @@
 package conn
 
-import (
-	"errors"
-	"io"
-	"sync/atomic"
-)
+import "io"
 
-// stream is what coder/websocket reads and writes: the body of the 101 response,
-// which is the TLS connection, or the raw one without TLS. A WebSocket
-// reads all data frames itself. It lends coder/websocket other frames to read, control
-// frames and the headers of frames that break the rules, so that coder/websocket never
-// holds a byte of a data frame.
+// stream is the connection of a WebSocket after its handshake: above TLS, if there is TLS.
 type stream struct {
 	source
 	out     sender
 	inflate *compression // nil: the peers have not agreed on permessage-deflate
 
-	left      int         // bytes of the data frame under way that are not consumed
-	lent      int16       // bytes of what has come that coder/websocket may read
-	ending    bool        // and behind them an emptyMessage
-	answering atomic.Bool // Close waits for the answer
-	small     [smallSize]byte
+	left  int // bytes of the data frame in progress that are not consumed
+	shell shell
+	small [smallSize]byte
 }
 
 // smallSize is how much an idle stream asks for, if its reader gives it no larger
 // buffer. It is a prime, as idleSize, and a control frame fits.
 const smallSize = 131
 
-// emptyMessage is the frame of an empty message. coder/websocket gets it behind a frame that
-// it was lent, so that its Reader returns, without an error.
-const emptyMessage = "\x82\x00"
+// shell is the body of the 101 response that coder/websocket gets for the handshake. Once detached, it
+// no longer closes the connection.
+type shell struct {
+	io.ReadWriteCloser
+	detached bool
+}
 
-// errNothingLent is the error for coder/websocket when it must not read.
-var errNothingLent = errors.New("nothing to read")
+func (s *shell) Close() error {
+	if s.detached {
+		return nil
+	}
+	return s.ReadWriteCloser.Close()
+}
 
 // newStream returns the stream of w over body.
 func newStream(w *Wire, body io.ReadWriteCloser) *stream {
-	s := &stream{source: source{wire: w, body: body}}
+	s := &stream{source: source{wire: w, body: body}, shell: shell{ReadWriteCloser: body}}
 	s.out.to = &s.source
 	return s
-}
-
-// Read is called by coder/websocket, for a Read that has lent it a frame, or for Close.
-func (s *stream) Read(p []byte) (int, error) {
-	if s.lent == 0 {
-		switch s.wire.reads.state.Load() {
-		case nobody, lent, recalled:
-			if !s.ending || len(p) < len(emptyMessage) {
-				return 0, errNothingLent
-			}
-			s.ending = false
-			return copy(p, emptyMessage), nil
-		}
-		s.answering.Store(true)
-		err := s.awaitAnswer()
-		s.answering.Store(false)
-		if err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, s.win[:s.lent])
-	s.lent -= int16(n)
-	s.consume(n)
-	return n, nil
-}
-
-// awaitAnswer waits for the peer's close frame, for Close, and lends it. It throws all other
-// frames away, even if they break the rules. Only a length or an opcode that no frame has
-// is lent too, so that coder/websocket refuses it.
-func (s *stream) awaitAnswer() error {
-	s.wire.reads.claim()
-	s.by = byClose
-	for {
-		h, err := s.header(nil)
-		if err != nil {
-			return err
-		}
-		switch op := h.opcode(); {
-		case h.length < 0, op > opBinary && op < opClose, op > opPong:
-			s.lent = int16(h.size)
-			return nil
-		case op == opClose && h.length <= maxControl:
-			s.lent = int16(h.whole())
-			return s.await(h.whole())
-		case op == opClose:
-			s.lent = int16(h.size)
-			return nil
-		}
-		if err := s.skip(uint64(h.head()) + uint64(h.length)); err != nil {
-			return err
-		}
-	}
 }
 
 // skip throws away the next n bytes. No int holds the size of the largest frame that a peer
@@ -121,27 +66,6 @@ func (s *stream) header(land []byte) (header, error) {
 			return header{}, err
 		}
 	}
-}
-
-// controls returns the size of the control frames at hand, and how many of them are pings. They
-// are lent together, so that a flood costs what coder/websocket takes for each frame. The first
-// one is whole. A close frame behind others is left for the next call, and so is a frame that
-// breaks the rules. There are maxAnswers at most, because each may be a ping.
-func (s *stream) controls() (size, pings int) {
-	for range maxAnswers {
-		h, ok := parseHeader(s.win[size:])
-		last := h.opcode() == opClose
-		if !ok || !h.isControl() || !h.short || h.masked || h.whole() > len(s.win)-size || last && size > 0 {
-			break
-		}
-		if size += h.whole(); last {
-			break
-		}
-		if h.opcode() == opPing {
-			pings++
-		}
-	}
-	return size, pings
 }
 
 // await waits until n bytes have come, which fit into the small buffer.
@@ -213,15 +137,4 @@ func (s *stream) payload(buf []byte, most int) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		s.left -= n
 	}
-}
-
-func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
-
-// Close is called by coder/websocket, perhaps with a close frame of its own under
-// way: this goes out first, unless Close has waited for its answer already.
-func (s *stream) Close() error {
-	if !s.answering.Load() {
-		s.out.settle()
-	}
-	return s.body.Close()
 }

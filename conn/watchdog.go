@@ -81,9 +81,15 @@ func (d *watchdog) once(wire *Wire) (end func()) {
 	if d.limit <= 0 {
 		return func() {}
 	}
+	return after(d.limit, func() { wire.cutSlow(d) })
+}
+
+// after calls f when d has passed, unless the caller has called end. When end returns, f is not
+// running.
+func after(d time.Duration, f func()) (end func()) {
 	late := make(chan struct{})
-	timer := time.AfterFunc(d.limit, func() {
-		wire.cutSlow(d)
+	timer := time.AfterFunc(d, func() {
+		f()
 		close(late)
 	})
 	return func() {

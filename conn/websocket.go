@@ -6,29 +6,36 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/coder/websocket"
 )
 
-// WebSocket is a [Conn] over coder/websocket. The package documentation has its guarantees.
+// WebSocket is a [Conn] whose opening handshake coder/websocket has made. Frames, control frames
+// (RFC 6455) and compression (RFC 7692) are its own. The package documentation has its guarantees.
 type WebSocket struct {
 	wired
-	ws        *websocket.Conn
-	limit     int
-	checkUTF8 bool
+	subprotocol string
+	limit       int
+	checkUTF8   bool
 }
 
 var _ interface {
 	Conn
 	Pinger
+	CloseStarter
 	Transport
 } = (*WebSocket)(nil)
 
-// NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. ws must have
-// been dialed through Tap and Transport of w, without OnPingReceived and OnPongReceived
-// callbacks that use ws. From now on ws belongs to the WebSocket: do not read, write or close
-// it any more. An error says that w is not the Wire of ws, or names the option that is wrong,
-// and leaves ws alone.
+// NewWebSocket returns the connection of ws as a Conn, under the limits of o, which may be nil. ws must
+// have been dialed through Tap and Transport of w. It is closed, so that its memory is free, and the
+// connection goes on without it: its callbacks OnPingReceived and OnPongReceived are not called any
+// more, and its CompressionThreshold has no effect. An error says that w is not the Wire of ws, or names
+// the option that is wrong, and leaves ws alone.
+//
+// Read answers pings and close frames. No answer waits for a Write, and none makes Read wait. While the
+// peer does not take the answers, 256 of them are kept, and of the pings after these only the last one
+// is answered, as RFC 6455, section 5.5.3, allows.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -37,8 +44,12 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket,
 	if w == nil || w.stream == nil || w.tap.Load() == nil {
 		return nil, errors.New("conn: the WebSocket was not dialed through Tap and Transport of the Wire")
 	}
-	c := &WebSocket{wired: wired{w}, ws: ws, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8}
+	c := &WebSocket{
+		wired: wired{w}, subprotocol: ws.Subprotocol(), limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8,
+	}
 	w.join(c, options.Limits)
+	w.stream.shell.detached = true
+	_ = ws.CloseNow()
 	return c, nil
 }
 
@@ -49,36 +60,110 @@ func (c *WebSocket) BeforeBlock(f func()) bool {
 }
 
 // Subprotocol returns the subprotocol that both sides have agreed on, or "".
-func (c *WebSocket) Subprotocol() string { return c.ws.Subprotocol() }
+func (c *WebSocket) Subprotocol() string { return c.subprotocol }
+
+// StartClose implements [CloseStarter] (RFC 6455, section 7.1.2). It waits for at most 5 s for the message
+// in progress, and for 5 s until the kernel has taken the close frame. The reason is cut to 123 bytes. A
+// code that may not be sent (section 7.4) is an error; the connection is cut all the same. Once the
+// peer's close frame has been received, a failure to send ours is no error.
+func (c *WebSocket) StartClose(code int, reason string) error {
+	err := checkCode(code)
+	if err == nil {
+		c.wire.leaving.Store(true)
+		if err = c.sendClose(code, reason); c.wire.goodbye.Load() != nil {
+			return nil // the reader may have closed the connection, after the peer's close frame
+		}
+	}
+	if err != nil {
+		_ = c.CloseNow()
+		return &lostError{"close", err}
+	}
+	return nil
+}
+
+// sendClose sends a close frame, unless one was sent (RFC 6455, section 5.5.1), and waits until the
+// kernel has taken it.
+func (c *WebSocket) sendClose(code int, reason string) error {
+	out := &c.wire.stream.out
+	if err := out.awaitMessage(); err != nil {
+		return err
+	}
+	if err := out.control(opClose, closePayload(code, reason)); err != nil && !c.wire.closeSent.Load() {
+		return err
+	}
+	out.settle(closeLimit)
+	return out.failure()
+}
 
 // Close implements [Conn]. A nil error means that the peer has answered. Close waits until
 // ctx ends, for at most 5 s until the close frame is written and 5 s for the answer. If ctx
 // has ended, Close is CloseNow. The reason is cut to 123 bytes. A code that may not be sent
-// (RFC 6455, section 7.4) is an error; the connection is cut all the same.
+// (RFC 6455, section 7.4) is an error; the connection is cut all the same. Messages that come before
+// the answer are discarded, except for one that a Read is receiving; use StartClose to read them.
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*closeLimit, errNoAnswer)
-	defer cancel()
-	return c.wire.close(ctx, checkCode(code), func() error {
-		c.wire.reads.awaitLent()
-		err := c.wire.stream.out.awaitMessage()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return c.wire.close(ctx, checkCode(code), func(ctx context.Context) error {
+		if err := c.sendClose(code, reason); err != nil {
+			return c.unanswered(err)
+		}
+		late := time.AfterFunc(closeLimit, func() { cancel(errNoAnswer) })
+		defer late.Stop()
+		err := c.wire.reads.claim(ctx)
 		if err == nil {
-			err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
+			err = c.awaitAnswer()
 		}
 		return c.unanswered(err)
 	})
 }
 
-// unanswered returns why the peer did not answer our close frame, or nil if it did. err is
-// that of coder/websocket, for which our own cut is a success.
+// awaitAnswer waits for the peer's close frame, for Close (RFC 6455, section 5.5.1). It discards all
+// other frames, also those that break the rules, unless it cannot know where they end.
+func (c *WebSocket) awaitAnswer() error {
+	s := c.wire.stream
+	s.by = byClose
+	size := uint64(s.left)
+	s.left = 0
+	for c.wire.goodbye.Load() == nil {
+		if err := s.skip(size); err != nil {
+			return err
+		}
+		h, err := s.header(nil)
+		switch op := h.opcode(); {
+		case err != nil:
+			return err
+		case h.length < 0:
+			return &ProtocolError{Err: errHugeLength}
+		case op > opBinary && op < opClose || op > opPong:
+			return &ProtocolError{Err: errOpcode}
+		case op == opClose && !h.isControl():
+			return &ProtocolError{Err: errControlFrame}
+		case op == opClose:
+			if err := s.await(h.whole()); err != nil {
+				return err
+			}
+			payload := s.win[h.head():h.whole()]
+			if h.masked {
+				mask(payload, s.win[h.size:])
+			}
+			if _, broken := c.parseClose(payload); broken != nil {
+				return broken
+			}
+			return nil
+		}
+		size = uint64(h.head()) + uint64(h.length)
+	}
+	return nil
+}
+
+// unanswered returns why the peer did not answer our close frame, or nil if it did.
 func (c *WebSocket) unanswered(err error) error {
 	end := c.wire.stream.ended()
 	switch {
-	case errors.As(err, new(websocket.CloseError)), c.wire.closeReceived.Load(): // with another code, or to Read
+	case c.wire.goodbye.Load() != nil: // to Read
 		return nil
 	case c.wire.cut.Load():
 		return net.ErrClosed
-	case errors.Is(err, context.DeadlineExceeded):
-		return errNoAnswer
 	case err != nil && end != nil && !errors.Is(end, net.ErrClosed):
 		return end
 	}
@@ -94,7 +179,7 @@ func (c *WebSocket) CloseNow() error {
 
 func (c *WebSocket) abort() {
 	c.wire.stream.out.stop(net.ErrClosed)
-	_ = c.ws.CloseNow()
+	_ = c.wire.stream.body.Close()
 }
 
 // why returns the best known cause of a failure of another method than Read.
@@ -102,27 +187,14 @@ func (c *WebSocket) why(err error) error {
 	if cause := c.wire.ended(); cause != nil {
 		return cause
 	}
-	if broken := c.wire.stream.out.failure(); broken != nil && !closedBelow(broken) {
+	if frame := c.wire.goodbye.Load(); frame != nil {
+		return frame
+	}
+	if broken := c.wire.stream.out.failure(); broken != nil && !errors.Is(broken, net.ErrClosed) {
 		return broken
 	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return errControl
-	case closedBelow(err):
+	if errors.Is(err, net.ErrClosed) && !c.wire.leaving.Load() {
 		return errEnded
-	}
-	return err
-}
-
-// closedBelow reports whether the connection was closed, or coder/websocket has given up. A
-// deadline in its errors is that of a control frame, never one of ours.
-func closedBelow(err error) bool {
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded)
-}
-
-func innermost(err error) error {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
 	}
 	return err
 }

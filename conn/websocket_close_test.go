@@ -248,3 +248,160 @@ func TestCutFromOutsideIsClosed(t *testing.T) {
 		})
 	})
 }
+
+// Close comes between the peer's close frame and our answer to that. Its own frame, which is under way, is the answer.
+func TestTheEndOfReadDoesNotCutTheFrameOfAClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		var bye func() error
+		l.BeforeBlock(func() {
+			if l.wire.goodbye.Load() != nil && bye == nil {
+				bye = l.closing(t.Context())
+				time.Sleep(time.Nanosecond) // until its frame waits
+				require.True(t, l.wire.closeSent.Load())
+			}
+		})
+		read := l.reading()
+		l.send(frame(fin|close8, "\x03\xe8"))
+		sleep(t, second)
+		l.client().fill(1 << 30)
+		require.Error(t, read())
+		require.NoError(t, bye())
+		require.Equal(t, []byte{fin | close8}, sentFrames(l.raw.in.data))
+	})
+}
+
+// The answer is larger than the small buffer: masked, and with a length of 8 bytes, which Close lets pass.
+func TestAnAnswerThatBreaksTheRulesIsAnAnswer(t *testing.T) {
+	l := plain(t, nil)
+	wait := l.closing(t.Context())
+	payload := "\x03\xe8" + strings.Repeat("x", 123)
+	l.send("\x88\xff"+string(binary.BigEndian.AppendUint64(nil, 125)), "\x00\x00\x00\x00"+payload)
+	require.NoError(t, wait())
+}
+
+// What the peer sends before its own close frame can be read after ours.
+func TestStartCloseLetsReadGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.send(frame(fin|text, "before"))
+		takes(t, 0, func() { require.NoError(t, l.StartClose(4001, "bye")) })
+		require.ErrorIs(t, l.Write(TextMessage("x")), net.ErrClosed)
+		require.ErrorIs(t, l.Ping(t.Context()), net.ErrClosed)
+		l.send(frame(fin|ping, "p"), frame(text, "af"), frame(fin, "ter"), frame(fin|close8, "\x0f\xa1done"))
+		for _, want := range []string{"before", "after"} {
+			m, err := l.Read(nil)
+			require.NoError(t, err)
+			require.Equal(t, want, string(m.Data))
+		}
+		_, err := l.Read(nil)
+		require.Equal(t, &CloseError{Code: 4001, Reason: "done"}, innermost(err))
+		require.NoError(t, l.CloseNow())
+		h, size := sentFrame(l.raw.in.data)
+		require.EqualValues(t, fin|close8, h)
+		require.Len(t, l.raw.in.data, size, "nothing follows the close frame, not even the answer to the ping")
+	})
+}
+
+func TestStartCloseWaitsForMessageInProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(fragment)
+		write := l.writing(3 * fragment)
+		synctest.Wait()
+		waiting := background(func() error { return l.Write(TextMessage("waits for its turn")) })
+		synctest.Wait()
+		start := background(func() error { return l.StartClose(1000, "") })
+		synctest.Wait()
+		l.client().fill(1 << 30)
+		require.NoError(t, write())
+		require.ErrorIs(t, waiting(), net.ErrClosed)
+		require.NoError(t, start())
+		l.peer.SetReadLimit(-1)
+		_, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.Len(t, data, 3*fragment)
+		_, _, err = l.peer.Read(t.Context())
+		require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err))
+	})
+}
+
+func TestStartCloseAndCloseSendOneFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		require.NoError(t, l.StartClose(4001, ""))
+		require.NoError(t, l.StartClose(4002, ""))
+		wait := l.closing(t.Context())
+		l.send(goodbye)
+		require.NoError(t, wait())
+		h, size := sentFrame(l.raw.in.data)
+		require.EqualValues(t, fin|close8, h)
+		require.Len(t, l.raw.in.data, size)
+	})
+}
+
+func TestStartCloseThatCannotBeSentCuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		require.ErrorContains(t, l.StartClose(1005, ""), "close: code 1005 cannot be sent")
+		require.ErrorIs(t, l.Write(TextMessage("x")), net.ErrClosed)
+
+		l = plain(t, nil)
+		l.client().fill(0)
+		takes(t, closeLimit, func() { require.ErrorIs(t, l.StartClose(1000, ""), errControl) })
+		_, err := l.Read(nil)
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// The answer can come, and the reader can close the connection, before StartClose returns.
+func TestStartCloseThatIsAnsweredIsNoError(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(fin|close8, "\x03\xe8"))
+	_, err := l.Read(nil)
+	require.Equal(t, &CloseError{Code: 1000}, innermost(err))
+	require.NoError(t, l.CloseNow())
+	require.NoError(t, l.StartClose(1000, ""))
+}
+
+// The peer has said why it refuses a message, and reads no more of it.
+func TestRefusedWriteEndsSoonWithTheCloseFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(fragment)
+		write := l.writing(3 * fragment)
+		read := l.reading()
+		synctest.Wait()
+		l.send(frame(fin|close8, "\x03\xf1too big")) // 1009
+		want := &CloseError{Code: codeTooBig, Reason: "too big"}
+		takes(t, lastWords, func() {
+			err := write()
+			require.Equal(t, want, innermost(err))
+			require.NotErrorIs(t, err, ErrNotWritten)
+		})
+		require.Equal(t, want, innermost(read()))
+	})
+}
+
+// A close frame cannot go out inside another frame. It waits while the peer takes that.
+func TestCloseFrameWaitsForFrameThatThePeerTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(fragment / 4)
+		write := l.writing(fragment)
+		synctest.Wait()
+		read := l.reading()
+		l.send(goodbye)
+		sleep(t, lastWords-second/10)
+		l.client().fill(fragment)
+		require.NoError(t, write())
+		require.ErrorAs(t, read(), new(*CloseError))
+		l.peer.SetReadLimit(-1)
+		_, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.Len(t, data, fragment)
+		_, _, err = l.peer.Read(t.Context())
+		require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err))
+	})
+}

@@ -72,6 +72,9 @@ const (
 // errAbnormal is why a connection ended without a close frame.
 var errAbnormal = fmt.Errorf("the peer hung up without a close frame (1006, a browser does not say why): %w", io.EOF)
 
+// errHandshake is why a socket was never open.
+var errHandshake = fmt.Errorf("the handshake has failed (1006, a browser does not say why): %w", io.EOF)
+
 // OpenWebSocket opens a WebSocket, with the limits of o, which may be nil. It offers the
 // subprotocols, the best first. If ctx ends before the handshake is answered, OpenWebSocket
 // gives up, and returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is
@@ -98,42 +101,47 @@ func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *We
 		socket: socket, limits: options.Limits, heard: clock(),
 		opened: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), more: make(chan struct{}, 1),
 	}
+	failed := make(chan struct{}) // closed by the first event error
+	fail := sync.OnceFunc(func() { close(failed) })
 	var stopOpen func()
 	stopOpen = c.on("open", func(js.Value) { close(c.opened); stopOpen() })
 	c.stop = [3]func(){
 		c.on("message", func(e js.Value) { c.take(e.Get("data")) }),
 		c.on("close", func(e js.Value) {
 			c.finish(e.Get("code").Int(), e.Get("reason").String(), e.Get("wasClean").Bool())
-			select {
-			case <-c.opened:
-			default:
-				stopOpen()
-			}
+			stopOpen()
 		}),
-		c.on("error", func(js.Value) {}), // close follows, which says more
+		c.on("error", func(js.Value) { fail() }), // of an open socket: close follows, which says more
 	}
 	select {
 	case <-c.opened:
 		return c, nil
 	case <-c.closed:
-		return nil, fmt.Errorf("the handshake has failed (1006, a browser does not say why): %w", io.EOF)
+		err = errHandshake
+	case <-failed: // Node 20 reports an error, but no close, of a socket that was never open
+		err = errHandshake
 	case <-ctx.Done():
-		_ = c.CloseNow()
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	_ = c.CloseNow()
+	stopOpen()
+	for _, stop := range c.stop {
+		stop()
+	}
+	return nil, err
 }
 
-// on calls f for each event of a name. The caller calls stop once.
+// on calls f for each event of a name. Calls of stop after the first do nothing.
 func (c *WebSocket) on(name string, f func(event js.Value)) (stop func()) {
 	handler := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		f(args[0])
 		return nil
 	})
 	c.socket.Call("addEventListener", name, handler)
-	return func() {
+	return sync.OnceFunc(func() {
 		c.socket.Call("removeEventListener", name, handler)
 		handler.Release()
-	}
+	})
 }
 
 // take keeps a message that has come, unless it is too large or there is no room.

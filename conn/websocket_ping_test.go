@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -107,5 +108,69 @@ func TestPingEndsWithTheConnection(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, l.CloseNow())
 		require.ErrorIs(t, wait(), net.ErrClosed)
+	})
+}
+
+// Promise 4, also without a reader.
+func TestCutEndsAPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		wait := background(func() error { return l.Ping(context.Background()) })
+		synctest.Wait()
+		l.wire.Cut()
+		require.ErrorIs(t, wait(), errEnded)
+	})
+}
+
+// A late pong does not answer a later ping.
+func TestLatePongAnswersNoLaterPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.reading()
+		payload := func() string {
+			synctest.Wait() // until the frame is sent
+			h, size := sentFrame(l.raw.in.data)
+			require.EqualValues(t, fin|ping, h)
+			sent := slices.Clone(l.raw.in.data[:size])
+			l.raw.in.set(func() { l.raw.in.data = l.raw.in.data[size:] })
+			head, _ := parseHeader(sent)
+			mask(sent[head.head():], sent[head.size:])
+			return string(sent[head.head():])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		require.ErrorIs(t, l.Ping(ctx), context.DeadlineExceeded)
+		first := payload()
+		wait := background(func() error { return l.Ping(t.Context()) })
+		sleep(t, second)
+		secondPayload := payload()
+		l.send(frame(fin|pong, first))
+		sleep(t, second)
+		answered := make(chan error, 1)
+		go func() { answered <- wait() }()
+		synctest.Wait()
+		require.Empty(t, answered)
+		l.send(frame(fin|pong, secondPayload))
+		require.NoError(t, <-answered)
+		require.NoError(t, l.CloseNow())
+	})
+}
+
+// The peer has sent its close frame, and Read waits until the answer is sent: every other call
+// fails with that cause.
+func TestPingBehindTheGoodbyeSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(fragment)
+		write := l.writing(3 * fragment)
+		synctest.Wait()
+		read := l.reading()
+		l.send(frame(fin|close8, "\x0f\xa1bye"))
+		synctest.Wait()
+		takes(t, 0, func() {
+			require.Equal(t, &CloseError{Code: 4001, Reason: "bye"}, innermost(l.Ping(t.Context())))
+		})
+		require.ErrorAs(t, write(), new(*CloseError))
+		require.ErrorAs(t, read(), new(*CloseError))
 	})
 }

@@ -3,15 +3,12 @@
 package conn
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"time"
 	"unicode/utf8"
-
-	"github.com/coder/websocket"
 )
 
 // Read implements [Conn]. It allocates nothing if the message fits into buf. If
@@ -21,6 +18,11 @@ import (
 // A caller may look for these errors: [CloseError], [TooBigError], [ProtocolError],
 // [SlowMessageError], [io.EOF] (the peer hung up between messages), [io.ErrUnexpectedEOF]
 // (inside a message) and [net.ErrClosed]. Only one goroutine may read.
+//
+// A failed write does not end Read, because what the peer has sent may still come, such as a close
+// frame. Once a ping could not be answered, Read goes on for as long as something comes within 1 s
+// each time, and then ends with the error of the write. There is no limit on all of that: it ends when
+// the peer does, and a limit would cut what a slow reader has still before it.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
 // ReadBuffer implements [Transport]. The size is 0 for a message that is compressed or in
@@ -37,6 +39,12 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 	if c.wire.ended() != nil || !turn.begin() {
 		return Message{}, c.wire.notReading(s.beforeBlock)
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			c.wire.abandonRead()
+		}
+	}()
 	m, whole := c.atHand(buf, buffer)
 	var err error
 	if !whole {
@@ -44,12 +52,14 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 			whole = true // nothing has begun
 		} else if err != nil {
 			err = &lostError{"read", c.wire.end(c.reason(err))}
+			c.wire.pings.end()
 		}
 	}
 	if whole || turn.held() {
 		s.finish(len(s.win) > 0)
 		turn.end()
 	}
+	returned = true
 	return m, err
 }
 
@@ -130,20 +140,24 @@ func (c *WebSocket) checkText(m Message) error {
 	return c.refuse(&ProtocolError{Err: errText, code: codeBadData})
 }
 
+// Violations of the protocol, with the sections of RFC 6455 that forbid them.
 var (
-	errMasked     = errors.New("a masked frame")
-	errHugeLength = errors.New("a length whose first bit is set")
-	errLongLength = errors.New("a length with more bytes than it needs")
-	errNewMessage = errors.New("a new message before the end of the last one")
-	errText       = errors.New("text that is not UTF-8")
-	errReason     = errors.New("a close reason that is not UTF-8")
-	errAccepted   = errors.New("a frame of a kind that is not known")
+	errMasked       = errors.New("a masked frame")                                   // 5.1
+	errReserved     = errors.New("a reserved bit that is set")                       // 5.2; RFC 7692, section 6
+	errOpcode       = errors.New("an opcode that is not known")                      // 5.2
+	errHugeLength   = errors.New("a length whose first bit is set")                  // 5.2
+	errLongLength   = errors.New("a length with more bytes than it needs")           // 5.2
+	errNewMessage   = errors.New("a new message before the end of the last one")     // 5.4
+	errContinuation = errors.New("a continuation of nothing")                        // 5.4
+	errControlFrame = errors.New("a control frame that is too long or in fragments") // 5.5
+	errCloseCode    = errors.New("a close frame with a wrong code")                  // 5.5.1 and 7.4
+	errReason       = errors.New("a close reason that is not UTF-8")                 // 5.5.1 and 8.1
+	errText         = errors.New("text that is not UTF-8")                           // 5.6 and 8.1
 )
 
 // next waits for the next data frame and consumes its header. Inside a message the frame
-// must continue it, otherwise it must begin one. Control frames go to coder/websocket, and
-// so do the headers of frames that break the rules, unless coder/websocket would let them
-// pass or would hang up without a close frame.
+// must continue it, otherwise it must begin one (RFC 6455, section 5.4). It answers control
+// frames, and refuses frames that break the rules.
 func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 	s := c.wire.stream
 	for {
@@ -159,109 +173,141 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 			}
 			return h, nil
 		}
-		s.announce() // an answer of coder/websocket may wait
 		switch {
 		case h.masked:
-			err = c.refuse(&ProtocolError{Err: errMasked})
+			err = errMasked
 		case h.length < 0:
-			err = c.refuse(&ProtocolError{Err: errHugeLength})
+			err = errHugeLength
 		case !h.short:
-			err = c.refuse(&ProtocolError{Err: errLongLength})
+			err = errLongLength
 		case h.isControl():
-			if err = c.control(h); err == nil && !inside {
+			if err := c.control(h); err != nil {
+				return h, err
+			}
+			if !inside {
 				s.finish(len(s.win) > 0)
 			}
-		case data && !continues:
-			err = c.refuse(&ProtocolError{Err: errNewMessage})
+			continue
+		case data && continues:
+			err = errContinuation
+		case data:
+			err = errNewMessage
+		case h.first&bitsRSV != 0:
+			err = errReserved
+		case h.opcode() >= opClose && h.opcode() <= opPong:
+			err = errControlFrame
 		default:
-			if err = c.lend(int(h.size)); err == nil {
-				err = c.refuse(&ProtocolError{Err: errAccepted})
-			}
+			err = errOpcode
 		}
-		if err != nil {
-			return h, err
-		}
+		return h, c.refuse(&ProtocolError{Err: err})
 	}
 }
 
-// control gives the control frame with header h, and those at hand behind it, to
-// coder/websocket, which answers them.
+// control answers the control frame with header h (RFC 6455, section 5.5), unless Close does
+// that. The frame may stand between the fragments of a message (section 5.4).
 func (c *WebSocket) control(h header) error {
-	s := c.wire.stream
+	s, turn := c.wire.stream, &c.wire.reads
 	if err := s.await(h.whole()); err != nil {
 		return err
 	}
-	if payload := s.win[h.size:h.whole()]; c.checkUTF8 && h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]) {
-		return c.refuse(&ProtocolError{Err: errReason, code: codeBadData})
-	}
-	n, pings := s.controls()
-	if pings > 0 {
-		s.out.awaitAnswers(pings)
-	}
-	return c.lend(n)
-}
-
-// lend lets coder/websocket read the next n bytes, which are whole control frames or the header
-// of a frame, and returns its error. When it has read them, that counts as a sign of life: of a
-// flood so much is at hand that its last byte may have come long ago.
-func (c *WebSocket) lend(n int) error {
-	s, turn := c.wire.stream, &c.wire.reads
-	if !turn.lend() {
+	if turn.asked() {
+		s.announce()
 		turn.end()
-		turn.awaitClose(nil) // next has announced it
+		turn.awaitClose(nil)
 		return net.ErrClosed
 	}
-	s.lent, s.ending = int16(n), true
-	done := make(chan error, 1)
-	go func() { // on a stack of its own, because a stack that has grown stays large
-		_, _, err := c.ws.Reader(lentContext{context.Background()})
-		done <- err
-	}()
-	err := <-done
-	s.lent, s.ending = 0, false
-	c.wire.noteLife()
-	if errors.As(err, new(websocket.CloseError)) {
-		c.wire.closeReceived.Store(true) // before Close, which may have come, looks for it
+	payload := s.win[h.size:h.whole()]
+	switch h.opcode() {
+	case opPing: // section 5.5.2
+		if s.out.control(opPong, payload) != nil {
+			if failure := s.out.failure(); failure != nil { // nil behind a close frame
+				s.mute = fmt.Errorf("a ping could not be answered: %w", failure)
+			}
+		}
+	case opPong: // section 5.5.3
+		c.wire.pings.answered(payload)
+	default:
+		return c.goodbye(payload)
 	}
-	switch {
-	case !turn.takeBack():
-		turn.awaitClose(nil) // next has announced it
-		return net.ErrClosed
-	case err != nil:
-		s.out.settle() // its close frame goes out before the caller can cut
-		return err
-	}
+	s.consume(h.whole())
 	return nil
 }
 
-// lentContext is the context under which coder/websocket reads what it was lent. It has a
-// deadline in the past, but never ends. coder/websocket derives a context with a limit of 5 s for
-// each control frame, and package context starts no timer for a limit that is later than the
-// deadline of the parent. The limit is not needed: all of the frame has come, and a sender takes
-// the answer without waiting.
-type lentContext struct{ context.Context }
+// goodbye answers the close frame of the peer with the same code and reason (RFC 6455,
+// section 5.5.1), and returns it as an error.
+func (c *WebSocket) goodbye(payload []byte) error {
+	frame, broken := c.parseClose(payload)
+	if broken == nil && c.checkUTF8 && !utf8.ValidString(frame.Reason) {
+		broken = &ProtocolError{Err: errReason, code: codeBadData}
+	}
+	if broken != nil {
+		return c.refuse(broken)
+	}
+	c.wire.goodbye.Store(frame) // before Close, which may come, or a Write that is stuck looks for it
+	c.endWith(payload)
+	return frame
+}
 
-func (lentContext) Deadline() (time.Time, bool) { return time.Time{}, true }
+// parseClose returns the close frame with this payload, or how it breaks the rules (RFC 6455, sections
+// 5.5.1 and 7.4). A frame without a code counts as one with 1005 (section 7.1.5).
+func (c *WebSocket) parseClose(payload []byte) (*CloseError, *ProtocolError) {
+	switch {
+	case len(payload) == 0:
+		return &CloseError{Code: noStatus}, nil
+	case len(payload) < 2 || checkCode(int(binary.BigEndian.Uint16(payload))) != nil:
+		return nil, &ProtocolError{Err: errCloseCode}
+	}
+	return &CloseError{Code: int(binary.BigEndian.Uint16(payload)), Reason: string(payload[2:])}, nil
+}
 
-// refuse sends the peer a close frame with err, and returns err. The connection is closed
-// then, because coder/websocket has no other way to send one.
+// refuse sends the peer a close frame with err, closes the connection (RFC 6455, section 7.1.7), and
+// returns err.
 func (c *WebSocket) refuse(err error) error {
 	code := codeTooBig
 	if broken, ok := err.(*ProtocolError); ok {
 		code = broken.CloseCode()
 	}
-	c.wire.stream.announce() // the close frame may wait
+	c.endWith(closePayload(code, innermost(err).Error()))
+	return err
+}
 
-	if turn := &c.wire.reads; turn.lend() { // else Close has sent one
-		_ = c.ws.Close(websocket.StatusCode(code), cutReason(innermost(err).Error()))
-		turn.takeBack()
+// endWith sends our close frame, and closes the connection when the kernel has taken it (RFC 6455,
+// section 7.1.1). A message in progress that the peer does not take delays that by lastWords at most,
+// because the peer has ended the conversation. While a Close is under way that does both, even if it
+// comes meanwhile.
+func (c *WebSocket) endWith(payload []byte) {
+	s, turn := c.wire.stream, &c.wire.reads
+	if turn.asked() {
+		return
+	}
+	s.announce()                        // the close frame may wait
+	_ = s.out.control(opClose, payload) // else one was sent before, or nothing can be sent
+	limit := closeLimit
+	if s.out.busy() {
+		limit = lastWords
+	}
+	s.out.settle(limit) // it goes out before the caller can cut
+	if !turn.asked() {
+		_ = s.body.Close()
+	}
+}
+
+// closePayload is the payload of a close frame.
+func closePayload(code int, reason string) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), cutReason(reason)...)
+}
+
+func innermost(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
 	}
 	return err
 }
 
 func (c *WebSocket) tooBig() error { return c.refuse(&TooBigError{Limit: int64(c.limit)}) }
 
-// collect reads a message that is not compressed, whose first frame has header h.
+// collect reads a message that is not compressed, whose first frame has header h, and joins its
+// fragments (RFC 6455, section 5.4).
 func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 	s := c.wire.stream
 	for {
@@ -282,33 +328,22 @@ func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 	}
 }
 
-// reason returns what an error of reading means. It goes by types, not by texts: if the
-// stream has seen no error, the peer has broken the rules.
+// reason returns what an error of reading means.
 func (c *WebSocket) reason(err error) error {
-	var frame websocket.CloseError
-	var protocol *ProtocolError
-	var big *TooBigError
 	end := c.wire.stream.ended()
+	switch err.(type) {
+	case *CloseError, *ProtocolError, *TooBigError:
+		return err
+	}
 	switch {
-	case errors.As(err, &frame):
-		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
-	case errors.As(err, &protocol):
-		return protocol
-	case errors.As(err, &big):
-		return big
 	case c.wire.cut.Load():
 		return net.ErrClosed
-	case errors.Is(err, context.DeadlineExceeded):
-		return errControl
-	case closedBelow(err) || end != nil && closedBelow(end):
+	case errors.Is(err, net.ErrClosed) || end != nil && errors.Is(end, net.ErrClosed):
 		return errClosedUnderneath
 	case end == io.EOF && c.wire.stream.begun:
 		return io.ErrUnexpectedEOF
 	case end != nil:
 		return end
 	}
-	if unsent := c.wire.stream.out.failure(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
-		return unsent // a Write may have failed as well, but because of err
-	}
-	return &ProtocolError{Err: innermost(err)}
+	return err
 }

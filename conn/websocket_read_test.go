@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -127,10 +128,11 @@ func TestAMessageWithoutABufferGetsItsSize(t *testing.T) {
 func TestAFailedWriteDoesNotHideWhyReadEnds(t *testing.T) {
 	failed := errors.New("a write has failed")
 	for sends, want := range map[string]string{
-		frame(fin|3, ""): "read: protocol error: received unknown opcode opcode(3)",
-		frame(fin|ping, strings.Repeat("x", 126)): "read: protocol error: received control frame payload with invalid length: 126",
-		frame(fin|close8, "\x03\xe8bye"):          `read: closed by the peer: 1000 "bye"`,
-		frame(fin|ping, ""):                       "read: a write has failed", // the answer
+		frame(fin|3, ""): "read: protocol error: an opcode that is not known",
+		frame(fin|ping, strings.Repeat("x", 126)): "read: protocol error: " +
+			"a control frame that is too long or in fragments",
+		frame(fin|close8, "\x03\xe8bye"): `read: closed by the peer: 1000 "bye"`,
+		frame(fin|ping, ""):              "read: a ping could not be answered: a write has failed", // the answer
 	} {
 		l := plain(t, nil)
 		l.wire.stream.out.stop(failed)
@@ -168,4 +170,39 @@ func TestBeforeBlockIsCalledBeforeAnAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A ping that cannot be answered does not end Read: what the peer has sent may still come.
+func TestAPingDoesNotHideWhatIsBehindIt(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(fin|ping, "x"), frame(fin|text, "last"), frame(fin|close8, "\x0f\xa1go away"))
+	l.raw.Close()
+	require.Error(t, l.Write(TextMessage("hello")))
+	m, err := l.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, "last", string(m.Data))
+	_, err = l.Read(nil)
+	var closed *CloseError
+	require.ErrorAs(t, err, &closed)
+	require.Equal(t, 4001, closed.Code)
+}
+
+// But then Read does not wait for long.
+func TestAPingWithoutAnAnswerEndsASilentRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		failed := errors.New("a write has failed")
+		l.wire.stream.out.stop(failed)
+		l.send(frame(fin|ping, ""))
+		for range 3 {
+			time.Sleep(lastWords - 1)
+			l.send(tail)
+			_, err := l.Read(nil)
+			require.NoError(t, err)
+		}
+		takes(t, lastWords, func() {
+			_, err := l.Read(nil)
+			require.ErrorIs(t, err, failed)
+		})
+	})
 }

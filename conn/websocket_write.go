@@ -3,11 +3,8 @@
 package conn
 
 import (
-	"context"
 	"errors"
 	"math"
-
-	"github.com/coder/websocket"
 )
 
 // Write implements [Conn]. It allocates nothing. Several goroutines may write:
@@ -15,9 +12,9 @@ import (
 // Binary is an error that does not harm the connection.
 //
 // A message of more than 32 KiB travels in fragments of that size, so that pings and their
-// answers pass between two fragments; a compressed message travels in one frame. If a
-// fragment after the first has to wait for the network and is then taken by the kernel, the
-// peer has made room: that counts as a sign of life for Silence.
+// answers pass between two fragments. If a fragment after the first has to wait for the network
+// and is then taken by the kernel, the peer has made room: that counts as a sign of life for
+// Silence.
 //
 // The error is [ErrNotWritten] if no byte of the message was handed to the kernel. The error
 // carries the cause of the connection's end if that is known.
@@ -29,7 +26,7 @@ func (c *WebSocket) Write(m Message) error {
 // WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
 // reaches this size, are handed to the kernel at once, and WriteTimeout holds for them.
 func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
-	if cause := c.wire.ended(); cause != nil {
+	if cause := c.wire.notWriting(); cause != nil {
 		return 0, notWritten(cause)
 	}
 	c.wire.writing.begin(c.wire)
@@ -54,7 +51,7 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 // writeSome writes at least the first of ms, and as many after it as go with it. It
 // is our turn.
 func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
-	if cause := c.wire.ended(); cause != nil {
+	if cause := c.wire.notWriting(); cause != nil {
 		return 0, notWritten(cause)
 	}
 	out := &c.wire.stream.out
@@ -65,7 +62,7 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 		n, refused = c.deflate(ms, &spans)
 	case len(ms[0].Data) > fragment:
 		if refused = checkType(ms[0]); refused == nil {
-			refused = c.divide(ms[0])
+			refused = c.divide(byte(ms[0].Type), ms[0].Data)
 			spans[0], n = out.next(), 1
 		}
 	default:
@@ -97,10 +94,10 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	return n, nil
 }
 
-// divide adds m in fragments, each of which but the last one is flushed.
-func (c *WebSocket) divide(m Message) error {
+// divide adds a message in fragments (RFC 6455, section 5.4), and flushes each except the last.
+// first is the first byte of the message, without FIN.
+func (c *WebSocket) divide(first byte, rest []byte) error {
 	out := &c.wire.stream.out
-	first, rest := byte(m.Type), m.Data
 	for len(rest) > fragment {
 		if err := out.addFragment(first, rest[:fragment]); err != nil {
 			return err
@@ -111,19 +108,4 @@ func (c *WebSocket) divide(m Message) error {
 		first, rest = opContinuation, rest[fragment:]
 	}
 	return out.addFragment(bitFIN|first, rest)
-}
-
-// deflate gives messages to coder/websocket, which compresses them and gives their frames to
-// the sender.
-func (c *WebSocket) deflate(ms []Message, spans *[batch]span) (n int, err error) {
-	for n < min(len(ms), batch) && goesAlong(spans[:n], ms[n]) && err == nil {
-		if err := checkType(ms[n]); err != nil {
-			return n, err
-		}
-		ctx := context.Background() // any other costs the connection when it ends
-		err = c.ws.Write(ctx, websocket.MessageType(ms[n].Type), ms[n].Data)
-		spans[n] = c.wire.stream.out.next()
-		n++
-	}
-	return n, err
 }

@@ -19,19 +19,22 @@ import (
 // http.RoundTripper that makes the handshake, and give the Wire to [NewWebSocket];
 // [NewFramed] finds the Wire by itself.
 type Wire struct {
-	tap           atomic.Pointer[tap]
-	cut           atomic.Bool
-	closeSent     atomic.Bool           // coder/websocket has written a close frame; set under the lock of the sender
-	heard         atomic.Int64          // when the last byte came, by the package's clock
-	cause         atomic.Pointer[error] // why the connection ended: the first reason only
-	closeReceived atomic.Bool           // a close frame came
-	closing       atomic.Bool           // Close or CloseNow was called
-	wakes, waked  atomic.Uint32         // calls of wake that have begun, and that have ended
-	answered      uint32                // how many calls of wake were answered; belongs to the goroutine that has the turn to read
-	woken         atomic.Bool           // a call of wake has ended a wait
+	tap          atomic.Pointer[tap]
+	cut          atomic.Bool
+	closeSent    atomic.Bool                // we have sent a close frame; set under the lock of the sender
+	heard        atomic.Int64               // when the last byte came, by the package's clock
+	cause        atomic.Pointer[error]      // why the connection ended: the first reason only
+	goodbye      atomic.Pointer[CloseError] // the close frame that came, or nil
+	leaving      atomic.Bool                // StartClose was called: no message is written any more
+	closing      atomic.Bool                // Close or CloseNow was called
+	wakes, waked atomic.Uint32              // calls of wake that have begun, and that have ended
+	// how many calls of wake were answered; belongs to the goroutine that has the turn to read
+	answered uint32
+	woken    atomic.Bool // a call of wake has ended a wait
 
 	reads   readTurn
 	stream  *stream  // of a WebSocket; nil before its handshake
+	pings   pingList // of a WebSocket
 	writing watchdog // messages being written
 	message watchdog // a message begun, but not complete
 	top     top
@@ -70,6 +73,7 @@ func (w *Wire) Cut() {
 	if t := w.tap.Load(); t != nil {
 		t.cut()
 	}
+	w.pings.end()
 }
 
 // join joins w to t, before anything is read or written.
@@ -88,7 +92,7 @@ func (w *Wire) end(cause error) error {
 
 // close is Close of w.top. If err is nil and the connection has not ended, it calls handshake,
 // which must return when the connection is cut.
-func (w *Wire) close(ctx context.Context, err error, handshake func() error) error {
+func (w *Wire) close(ctx context.Context, err error, handshake func(context.Context) error) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
@@ -102,7 +106,7 @@ func (w *Wire) close(ctx context.Context, err error, handshake func() error) err
 		if err = w.end(net.ErrClosed); errors.Is(err, net.ErrClosed) { // else it was dead before
 			cut := make(chan struct{})
 			stop := context.AfterFunc(ctx, func() { w.Cut(); close(cut) })
-			err = handshake()
+			err = handshake(ctx)
 			if !stop() {
 				<-cut
 				err = context.Cause(ctx)
@@ -186,6 +190,21 @@ func (w *Wire) ended() error {
 		return *cause
 	}
 	return nil
+}
+
+// abandonRead ends a Read in which a function of the caller's has panicked, or has ended the goroutine: it is unknown
+// where the next message begins.
+func (w *Wire) abandonRead() {
+	w.end(errAbandoned)
+	w.reads.end()
+}
+
+// notWriting returns why no message can be written any more, or nil.
+func (w *Wire) notWriting() error {
+	if w.leaving.Load() {
+		return net.ErrClosed
+	}
+	return w.ended()
 }
 
 // notReading returns the error of a Read that cannot begin, because the connection
