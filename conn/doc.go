@@ -2,20 +2,22 @@
 // net.Conn.
 //
 // A [Conn] is one connection, from dial to end; package reconnect replaces it when it has
-// ended. [WebSocket] is a Conn over coder/websocket, joined by a [Wire] to the net.Conn
+// ended. [WebSocket] is a Conn whose handshake coder/websocket has made, joined by a [Wire] to the net.Conn
 // under it. [Framed] is a Conn over TCP, TLS or any other net.Conn; a [Framer] cuts its
 // messages: [Lines], [LengthPrefix], or one of your own. [NewSplit] cuts frames that hold
 // several messages. [NetConn] makes a net.Conn of a Conn, for a protocol that needs a stream of
 // bytes. WebSocket and Framed guarantee:
 //
 //  1. A message is delivered whole or not at all. When the peer hangs up inside a
-//     message, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes
-//     the half for the whole (compressed, or between two fragments), and whatever
-//     a Framer returns. Messages are written whole too: after half a message
+//     message, Read returns [io.ErrUnexpectedEOF], also inside a compressed message, between two
+//     fragments, and whatever a Framer returns. Messages are written whole too: after half a message
 //     nothing follows.
 //  2. Memory is bounded. No message is larger than ReadLimit, counted after
 //     decompression; no length from the wire is trusted; an idle WebSocket
-//     holds a buffer of 131 bytes, an idle Framed a buffer of 512.
+//     holds a buffer of 131 bytes, an idle Framed a buffer of 512. With compression a WebSocket also keeps
+//     what both sides have agreed to refer to: 32 KiB of received messages, and a compressor of about
+//     1.2 MB once it has sent a message with context takeover. Of a peer that pings and does not read, 256
+//     answers are kept, besides those that are being written.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
 //     connection is cut. Silence has no limit here: the caller judges it by
@@ -28,9 +30,9 @@
 //     again, and never an error that our own cut has caused. If no byte of a write was
 //     handed over, the write fails with [ErrNotWritten]; after any other error the fate
 //     of its message is unknown.
-//  7. Errors are known by type: [CloseError], [TooBigError], [ProtocolError],
-//     [SlowMessageError], [io.EOF], [net.ErrClosed]. Texts of the peer are quoted and
-//     cut. A lost session is never a timeout in the sense of [net.Error].
+//  7. Errors are known by type: [CloseError], [TooBigError], [ProtocolError], [SlowMessageError], [io.EOF],
+//     [net.ErrClosed]. Texts of the peer are quoted and cut, and show what [WebSocketOptions].Redact leaves
+//     of them. A lost session is never a timeout in the sense of [net.Error].
 //  8. Nothing is left. When Close or CloseNow has returned, the connection has no
 //     goroutine and no timer.
 //  9. Reading into a buffer that is large enough and writing allocate nothing.
@@ -43,10 +45,10 @@
 //
 // # Wrapping a connection
 //
-// A Conn may be a [Transport], a [Pinger] and a [HalfCloser] too. Package reconnect finds out by
+// A Conn may be a [Transport], a [Pinger], and a [CloseStarter] or a [HalfCloser] too. Package reconnect finds out by
 // type assertions, so a wrapper has only the methods that it shows: a struct that embeds a Conn
-// hides all three, works, and costs more. To keep them, embed each of the three that the inner
-// connection has: struct{ conn.Conn; conn.Transport; conn.Pinger }. A wrapper that sees or
+// hides them, works, and costs more. To keep them, embed each that the inner
+// connection has: struct{ conn.Conn; conn.Transport; conn.Pinger; conn.CloseStarter }. A wrapper that sees or
 // changes messages replaces four methods: Read and ReadBuffer, Write and WriteBatch, because
 // a reader or writer that knows a Transport calls the second of each pair in place of the first.
 // A wrapper that embeds a [Follower], such as a *[WebSocket], replaces ReadWhole too.

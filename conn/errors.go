@@ -5,25 +5,69 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 // CloseError is the close frame of the peer: [errors.As] finds it in the error of Read.
+//
+// Its text quotes the reason and cuts it at 123 bytes. The text leaves out what
+// [WebSocketOptions].Redact leaves out: the secrets of the dial, if package dialer has opened the
+// connection. If the reason is an advice (see reconnect.ReadAdvice), the text also leaves out the
+// hint, and the user and the query of the URL.
 type CloseError struct {
 	Code   int    // see RFC 6455, section 7.4; 1005: the frame has no code
-	Reason string // as it came, perhaps not UTF-8: quote it before you log it
+	Reason string // as it came, perhaps not UTF-8 and with a secret of ours: do not log it
+
+	redacted *string // the result of Redact, if that differs from Reason
+}
+
+// newCloseError returns the error for a close frame. redact is [WebSocketOptions].Redact.
+func newCloseError(code int, reason string, redact func(string) string) *CloseError {
+	e := &CloseError{Code: code, Reason: reason}
+	if redact != nil {
+		if shown := redact(reason); shown != reason {
+			e.redacted = &shown
+		}
+	}
+	return e
 }
 
 func (e *CloseError) Error() string {
-	if e.Code == noStatus {
-		return "closed by the peer, without a code"
+	reason := e.Reason
+	if e.redacted != nil {
+		reason = *e.redacted
 	}
-	if e.Reason == "" {
+	switch {
+	case e.Code == noStatus:
+		return "closed by the peer, without a code"
+	case reason == "":
 		return fmt.Sprintf("closed by the peer: %d", e.Code)
 	}
-	return fmt.Sprintf("closed by the peer: %d %q", e.Code, cutReason(e.Reason))
+	return fmt.Sprintf("closed by the peer: %d %q", e.Code, cutReason(redactAdvice(reason)))
+}
+
+// redactAdvice returns reason without the hint, and without the user and the query of the URL, if it
+// is an advice.
+func redactAdvice(reason string) string {
+	fields := strings.Fields(reason)
+	if len(fields) == 0 || fields[0] != "redial/1" {
+		return reason
+	}
+	for i, f := range fields {
+		switch name, value, _ := strings.Cut(f, "="); name {
+		case "hint":
+			fields[i] = "hint=..."
+		case "url":
+			fields[i] = "url=..."
+			if u, err := url.Parse(value); err == nil {
+				fields[i] = "url=" + u.Scheme + "://" + u.Host + u.EscapedPath()
+			}
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 // CloseCode returns e.Code.

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -19,6 +20,35 @@ func TestCloseErrorQuotesAndCutsTheReason(t *testing.T) {
 	require.EqualError(t, &CloseError{Code: 1005}, "closed by the peer, without a code")
 }
 
+// The hint of an advice is a secret of the next dial, and so may the user and the query of its URL be.
+func TestCloseErrorHidesWhatTheNextDialIsAdvised(t *testing.T) {
+	for reason, want := range map[string]string{
+		"redial/1 wait=12s url=wss://u:p@b.example/ws%20x?token=t hint=h later=x": "redial/1 wait=12s " +
+			"url=wss://b.example/ws%20x hint=... later=x",
+		"redial/1 url=wss://u:%zz@b.example/ hint=": "redial/1 url=... hint=...",
+		"redial/2 hint=h": "redial/2 hint=h",
+		"hint=h":          "hint=h",
+		" ":               " ",
+	} {
+		e := &CloseError{Code: 1012, Reason: reason}
+		require.EqualError(t, e, fmt.Sprintf("closed by the peer: 1012 %q", want))
+		require.Equal(t, reason, e.Reason)
+	}
+}
+
+func TestRedactDecidesWhatACloseErrorShows(t *testing.T) {
+	redact := func(reason string) string { return strings.ReplaceAll(reason, "secret", "...") }
+	e := newCloseError(4000, "a secret hint=x", redact)
+	require.EqualError(t, e, `closed by the peer: 4000 "a ... hint=x"`)
+	require.Equal(t, "a secret hint=x", e.Reason)
+	require.Equal(t, &CloseError{Code: 4000, Reason: "plain"}, newCloseError(4000, "plain", redact))
+	require.Equal(t, &CloseError{Code: 4000, Reason: "secret"}, newCloseError(4000, "secret", nil))
+	require.EqualError(t, newCloseError(4000, "secret", func(string) string { return "" }), "closed by the peer: 4000")
+	require.EqualError(t, newCloseError(1012, "redial/1 secret hint=x", redact),
+		`closed by the peer: 1012 "redial/1 ... hint=..."`)
+}
+
+// Promise 7: backoff.Classify looks for these methods.
 func TestErrorsOfPeerHaveCloseCode(t *testing.T) {
 	type closeCode interface{ CloseCode() int }
 	var code closeCode

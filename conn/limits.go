@@ -23,9 +23,9 @@ type Limits struct {
 	WriteTimeout time.Duration
 
 	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
-	// to come in, counted from when Read has its first byte (of a Framed: the first that no [Skipper] skips). After that the connection is
-	// cut with a [SlowMessageError]. Not used on js, where messages come in whole.
-	// Default 60 s; negative: off.
+	// to come in, counted from when Read has its first byte (of a Framed: the first that
+	// no [Skipper] skips). After that the connection is cut with a [SlowMessageError].
+	// Not used on js, where messages come in whole. Default 60 s; negative: off.
 	MessageTimeout time.Duration
 }
 
@@ -44,6 +44,12 @@ type WebSocketOptions struct {
 	// encoding/json replaces wrong bytes by U+FFFD. Not used on js, where the browser
 	// checks. Default: off; every text and every reason is returned as it came.
 	CheckUTF8 bool
+
+	// Redact returns what the text of a [CloseError] shows of the reason that the peer gave; the
+	// field Reason stays as it came. Read calls it, at most once for each connection, and it must not
+	// wait. A dialer.WebSocket gives it the reason without the secrets of the dial. Default: all of
+	// the reason is shown.
+	Redact func(reason string) string
 }
 
 // FramedOptions are the options of a [Framed]. The zero value, and nil, have the

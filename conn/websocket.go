@@ -18,6 +18,7 @@ type WebSocket struct {
 	subprotocol string
 	limit       int
 	checkUTF8   bool
+	redact      func(reason string) string // or nil
 }
 
 var _ interface {
@@ -29,7 +30,7 @@ var _ interface {
 
 // NewWebSocket returns the connection of ws as a Conn, under the limits of o, which may be nil. ws must
 // have been dialed through Tap and Transport of w. It is closed, so that its memory is free, and the
-// connection goes on without it: its callbacks OnPingReceived and OnPongReceived are not called any
+// connection continues without it: its callbacks OnPingReceived and OnPongReceived are not called any
 // more, and its CompressionThreshold has no effect. An error says that w is not the Wire of ws, or names
 // the option that is wrong, and leaves ws alone.
 //
@@ -46,6 +47,7 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket,
 	}
 	c := &WebSocket{
 		wired: wired{w}, subprotocol: ws.Subprotocol(), limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8,
+		redact: options.Redact,
 	}
 	w.join(c, options.Limits)
 	w.stream.shell.detached = true
@@ -64,7 +66,7 @@ func (c *WebSocket) Subprotocol() string { return c.subprotocol }
 
 // StartClose implements [CloseStarter] (RFC 6455, section 7.1.2). It waits for at most 5 s for the message
 // in progress, and for 5 s until the kernel has taken the close frame. The reason is cut to 123 bytes. A
-// code that may not be sent (section 7.4) is an error; the connection is cut all the same. Once the
+// code that may not be sent (section 7.4) is an error; the connection is cut, too. Once the
 // peer's close frame has been received, a failure to send ours is no error.
 func (c *WebSocket) StartClose(code int, reason string) error {
 	err := checkCode(code)
@@ -98,7 +100,7 @@ func (c *WebSocket) sendClose(code int, reason string) error {
 // Close implements [Conn]. A nil error means that the peer has answered. Close waits until
 // ctx ends, for at most 5 s until the close frame is written and 5 s for the answer. If ctx
 // has ended, Close is CloseNow. The reason is cut to 123 bytes. A code that may not be sent
-// (RFC 6455, section 7.4) is an error; the connection is cut all the same. Messages that come before
+// (RFC 6455, section 7.4) is an error; the connection is cut, too. Messages that come before
 // the answer are discarded, except for one that a Read is receiving; use StartClose to read them.
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	ctx, cancel := context.WithCancelCause(ctx)

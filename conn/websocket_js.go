@@ -28,8 +28,9 @@ import (
 type WebSocket struct {
 	socket js.Value
 	limits Limits
-	stop   [3]func() // end the handlers of message, close, and error
-	waits  func()    // called by Read before it waits; may be nil
+	redact func(reason string) string // or nil
+	stop   [3]func()                  // end the handlers of message, close, and error
+	waits  func()                     // called by Read before it waits; may be nil
 
 	opened chan struct{} // closed by the event open
 	ended  chan struct{} // closed with the first cause
@@ -98,7 +99,7 @@ func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *We
 	}
 	socket.Set("binaryType", "arraybuffer")
 	c := &WebSocket{
-		socket: socket, limits: options.Limits, heard: clock(),
+		socket: socket, limits: options.Limits, redact: options.Redact, heard: clock(),
 		opened: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), more: make(chan struct{}, 1),
 	}
 	failed := make(chan struct{}) // closed by the first event error
@@ -184,7 +185,7 @@ func (c *WebSocket) take(data js.Value) {
 
 // finish takes the end of the connection, which the browser reports once.
 func (c *WebSocket) finish(code int, reason string, clean bool) {
-	var cause error = &CloseError{Code: code, Reason: reason}
+	var cause error = newCloseError(code, reason, c.redact)
 	if !clean {
 		cause = errAbnormal
 	}

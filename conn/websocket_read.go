@@ -20,7 +20,7 @@ import (
 // (inside a message) and [net.ErrClosed]. Only one goroutine may read.
 //
 // A failed write does not end Read, because what the peer has sent may still come, such as a close
-// frame. Once a ping could not be answered, Read goes on for as long as something comes within 1 s
+// frame. Once a ping could not be answered, Read continues for as long as something comes within 1 s
 // each time, and then ends with the error of the write. There is no limit on all of that: it ends when
 // the peer does, and a limit would cut what a slow reader has still before it.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
@@ -257,7 +257,7 @@ func (c *WebSocket) parseClose(payload []byte) (*CloseError, *ProtocolError) {
 	case len(payload) < 2 || checkCode(int(binary.BigEndian.Uint16(payload))) != nil:
 		return nil, &ProtocolError{Err: errCloseCode}
 	}
-	return &CloseError{Code: int(binary.BigEndian.Uint16(payload)), Reason: string(payload[2:])}, nil
+	return newCloseError(int(binary.BigEndian.Uint16(payload)), string(payload[2:]), c.redact), nil
 }
 
 // refuse sends the peer a close frame with err, closes the connection (RFC 6455, section 7.1.7), and
