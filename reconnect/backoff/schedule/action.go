@@ -170,6 +170,9 @@ func (d *Dials) ask(v backoff.Verdict, hung bool, now time.Time) {
 		d.phase, d.gaveUp = stopped, d.outage.History().Verdict.Class != backoff.ClassStop
 		return
 	}
+	if d.outage.waits > freeWaits && step.Wait < leastWait {
+		step.Wait += leastWait // and not leastWait, so that draws stay different
+	}
 	d.step, d.due = step, now
 	d.holdFor(d.outage.History().Verdict.RetryAfter, now)
 	if d.cutBy = d.kicked && !d.hold.After(now); !d.cutBy {

@@ -61,6 +61,8 @@ import (
 //   - A session that was ready for less than BriefSession earns nothing: the next wait is as long as if
 //     its dial had failed. Neither does a session with [backoff.Verdict.NoCredit], unless it was ready
 //     for an hour.
+//   - From the eleventh wait of an outage on, 10 ms are added to a wait that is shorter than that, whatever
+//     the policy says.
 type Dials struct {
 	o      *DialOptions
 	r      *rand.Rand
@@ -115,6 +117,13 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 // [DialOptions.StableAfter] is shorter. So a server that accepts connections and soon drops them sees the
 // same growing waits as a server that refuses them.
 const BriefSession = 2 * time.Second
+
+// After freeWaits waits of an outage leastWait is added to each wait that is shorter, so that no policy, not
+// even one that always returns 0, makes more than a hundred dials a second.
+const (
+	freeWaits = 10
+	leastWait = 10 * time.Millisecond
+)
 
 // lateAfter is the time to connect from which on a dial has found the backlog of its server full. A full
 // backlog drops the first SYN, and the second is sent after a second (RFC 6298).

@@ -580,6 +580,44 @@ func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
 	d.want(schedule.DoDial, 0)
 }
 
+func TestAfterTenWaitsNoneIsShorterThan10Milliseconds(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{Policy: &backoff.Exponential{Base: -1}})
+	fail := func(wait time.Duration) {
+		t.Helper()
+		d.want(schedule.DoDial, 0)
+		d.Failed(0, failed, d.now)
+		if wait > 0 {
+			d.wait(wait)
+		}
+	}
+	for range 10 {
+		fail(0)
+	}
+	for range 20 {
+		fail(10 * time.Millisecond)
+		require.Zero(t, d.History().Prev, "what the policy drew")
+	}
+	d.want(schedule.DoDial, 0) // a session that is long enough begins the outage again
+	d.Answered(0, d.now)
+	d.after(time.Minute)
+	require.True(t, d.Ended(failed, time.Minute, d.now))
+	for range 9 {
+		fail(0)
+	}
+	fail(10 * time.Millisecond)
+}
+
+// A longer wait stays as the policy has drawn it.
+func TestAWaitOf10MillisecondsIsNotShort(t *testing.T) {
+	long := &backoff.Exponential{Base: 10 * time.Millisecond, Factor: 1, Jitter: backoff.JitterNone}
+	d := newDesk(t, schedule.DialOptions{Policy: long})
+	for range 20 {
+		d.want(schedule.DoDial, 0)
+		d.Failed(0, failed, d.now)
+		d.wait(10 * time.Millisecond)
+	}
+}
+
 // No login is left for a dial that has passed the gate.
 func TestAWithdrawnDialThatWasAloneMayBeginAnew(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{})
