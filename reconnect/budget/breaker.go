@@ -20,7 +20,9 @@ import (
 // for an hour would keep all others out for that hour.
 //
 // A try that ends with ClassStop is not counted, whether it was begun or not. If it was
-// admitted half open, its place is free again.
+// admitted half open, its place is free again. An answer of the server that no further try can
+// change, such as a 404 that is marked as Permanent, counts as a success: [retry.Loop] reports it
+// as ClassOK, and a program that calls Admit itself must do the same.
 //
 // With a negative Open it is a retry breaker, which refuses retries only. Marc Brooker, "Fixing
 // retries with token buckets and circuit breakers", and Denis Isaev, "Good Retry, Bad Retry: An

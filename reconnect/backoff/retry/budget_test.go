@@ -142,13 +142,36 @@ func TestATryThatWasNeverBegunIsSkipped(t *testing.T) {
 	}
 }
 
+// The server has answered, so that a breaker may close.
+func TestPermanentErrorIsSuccessForBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, err := range map[string]error{
+			"ok":   backoff.Permanent(answered(404)),
+			"stop": ours{},
+		} {
+			b := &book{}
+			require.Error(t, b.retrier().Do(ctx, b.op(err)))
+			require.Equal(t, "0s budget "+want, b.lines[len(b.lines)-1])
+		}
+		b := &book{}
+		require.Panics(t, func() { _ = b.retrier().Do(ctx, func(context.Context) error { panic("op") }) })
+		require.Equal(t, "0s budget stop", b.lines[len(b.lines)-1])
+	})
+}
+
+// ours is an error of our own machine that no further try can change.
+type ours struct{}
+
+func (ours) Error() string            { return "no such key" }
+func (ours) Verdict() backoff.Verdict { return backoff.Verdict{Class: backoff.ClassStop, Local: true} }
+
 func TestClassifyCannotSkipATryThatWasMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{}
 		r := b.retrier()
 		r.Classify = func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassStop, Skipped: true} }
 		require.Equal(t, io.EOF, r.Do(ctx, b.op(io.EOF)))
-		require.Equal(t, "0s budget stop", b.lines[len(b.lines)-1])
+		require.Equal(t, "0s budget ok", b.lines[len(b.lines)-1])
 	})
 }
 

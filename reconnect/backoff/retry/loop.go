@@ -30,6 +30,7 @@ type Loop struct {
 	Host       string                              // the host that Gate gets
 	Rand       rand.Source                         // the source of what is random; default: that of backoff.Rand(), safe for all goroutines
 	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
+	Kick       <-chan struct{}                     // a value ends a wait early, but not its Retry-After; default: none
 }
 
 // Do calls op until it returns nil, and then returns nil. Between two calls Do waits as long as the server
@@ -84,6 +85,8 @@ type retrying struct {
 	failed  *Error
 	done    func(backoff.Verdict) // of the Budget, for the try that it has admitted; nil: none
 	outcome backoff.Verdict       // of that try, as far as it is known
+
+	answered bool // the error of op is an answer of the server that no further try can change
 }
 
 func (r *retrying) do(ctx context.Context, op func(context.Context) error) error {
@@ -113,7 +116,8 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 			return r.failed
 		}
 		r.OnWait(err, wait)
-		sleep(ctx, wait)
+		sleep(ctx, wait-r.step.Wait, nil)
+		sleep(ctx, r.step.Wait, r.Kick)
 		if ctx.Err() != nil {
 			return r.failed.end(ctx)
 		}
@@ -131,7 +135,8 @@ func (r *retrying) admit(last backoff.Verdict) bool {
 		r.failed.because(ErrNoBudget)
 		return false
 	}
-	r.done, r.outcome = done, backoff.Verdict{Class: backoff.ClassStop, Skipped: true}
+	r.done, r.answered = done, false
+	r.outcome = backoff.Verdict{Class: backoff.ClassStop, Skipped: true}
 	return true
 }
 
@@ -139,7 +144,11 @@ func (r *retrying) admit(last backoff.Verdict) bool {
 func (r *retrying) settle() {
 	if done := r.done; done != nil {
 		r.done = nil
-		done(r.outcome.OfServer())
+		v := r.outcome.OfServer()
+		if r.answered {
+			v = backoff.Verdict{}
+		}
+		done(v)
 	}
 }
 
@@ -157,6 +166,7 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (bac
 	r.failed.Tries++
 	err := op(schedule.WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
+	r.answered = r.outcome.Class == backoff.ClassStop && !r.outcome.Local && ctx.Err() == nil
 	return r.outcome, err
 }
 
@@ -205,8 +215,8 @@ func unmark(err error) error {
 	}
 }
 
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
+// sleep waits for d, but no longer than until ctx is done or kick delivers. kick may be nil.
+func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	if d <= 0 {
 		return
 	}
@@ -214,6 +224,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-kick:
 	case <-ctx.Done():
 	}
 }
@@ -229,10 +240,11 @@ type Budget interface {
 	// ClassOK for a first try. Without ok the operation ends with [ErrNoBudget], and
 	// done is not used. With ok, done is called exactly once, with the outcome:
 	//
-	//   - ClassOK: the try succeeded.
+	//   - ClassOK: the try succeeded, or its error has the verdict ClassStop and is not
+	//     Local: the server has answered, such as by a 404 that op marks as Permanent.
 	//   - ClassStop: the try says nothing about the server, and counts neither as a
-	//     success nor as a failure. It was cancelled or panicked on its way, or would
-	//     have failed anywhere. If the verdict is Skipped, the try was not even begun:
+	//     success nor as a failure. It was cancelled or panicked on its way, or its
+	//     error is Local. If the verdict is Skipped, the try was not even begun:
 	//     it was cancelled in its wait or at the gate, or the gate returned an error.
 	//     Then done gives back what Admit took.
 	//   - All other classes: the try failed. A try that a deadline cut is ClassOverload.

@@ -396,3 +396,16 @@ func TestNoNumberBreaksMaxElapsed(t *testing.T) {
 		})
 	}
 }
+
+func TestKickShortensWaitButNotRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kick := make(chan struct{}, 1)
+		l := &retry.Loop{Policy: &backoff.Exponential{Base: time.Hour, Jitter: backoff.JitterNone}, Kick: kick}
+		l.OnWait = func(error, time.Duration) { kick <- struct{}{} }
+		began := time.Now()
+		op, calls := failing(backoff.RetryAfter(io.EOF, time.Minute), 2)
+		require.NoError(t, l.Do(ctx, op))
+		require.Equal(t, 3, *calls)
+		require.Equal(t, 2*time.Minute, time.Since(began))
+	})
+}
