@@ -30,13 +30,14 @@ import (
 //
 // It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
-// that waits costs one channel.
+// that waits costs one channel. The zero value is a Gate with the defaults. A Gate must not be
+// copied after its first use.
 type Gate struct {
 	o GateOptions
 
-	mu    sync.Mutex // guards what follows
-	lines map[string]*hostLine
-	sweep int // how many lines there may be before idle ones are forgotten
+	mu    sync.Mutex           // guards what follows
+	lines map[string]*hostLine // nil until the first dial
+	sweep int                  // how many lines there may be before idle ones are forgotten; at least sweepAt
 }
 
 // GateOptions are the options of [NewGate]; nil means the defaults.
@@ -77,7 +78,7 @@ type dial struct {
 
 // NewGate returns a Gate. The error names the option that is wrong.
 func NewGate(o *GateOptions) (*Gate, error) {
-	g := &Gate{lines: make(map[string]*hostLine), sweep: sweepAt}
+	g := new(Gate)
 	if o != nil {
 		g.o = *o
 	}
@@ -151,6 +152,9 @@ func (g *Gate) limit(ctx context.Context, host string, x *dial) (free func(), er
 func (g *Gate) join(host string, x *dial) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.lines == nil {
+		g.lines = make(map[string]*hostLine)
+	}
 	d := g.lines[host]
 	if d == nil {
 		g.forget()
@@ -248,7 +252,7 @@ const sweepAt = 64
 // forget forgets the hosts that are idle. It looks only when their number has doubled
 // since the last time, so that a new host costs O(1).
 func (g *Gate) forget() {
-	if len(g.lines) < g.sweep {
+	if len(g.lines) < max(g.sweep, sweepAt) {
 		return
 	}
 	now := time.Now()

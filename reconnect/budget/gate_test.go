@@ -646,3 +646,27 @@ func TestThePaceOfProbesIsDrawnFromTheSourceOfTheGate(t *testing.T) {
 		require.Positive(t, source.n)
 	})
 }
+
+// A Conn with a zero Gate dials, waits while the host is down, and is ready after that.
+func TestZeroGateHasDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g budget.Gate
+		require.Empty(t, g.Hosts())
+		require.Zero(t, g.Status("h"))
+		require.Nil(t, g.Outlook("h"))
+		fails := 3
+		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			if fails > 0 {
+				fails--
+				return nil, io.EOF
+			}
+			return conntest.NewFake(nil), nil
+		})
+		c, err := reconnect.New(dial, &reconnect.Options{Run: reconnect.RunOptions{Gate: &g, Host: "h"}})
+		require.NoError(t, err)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.Equal(t, []string{"h"}, g.Hosts())
+		c.Close()
+		<-c.Done()
+	})
+}
