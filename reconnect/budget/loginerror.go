@@ -13,10 +13,14 @@ type LoginError struct {
 	Next time.Time // when the next login may be made
 	Err  error     // the reason: a damaged record, a store that failed, or why the last session ended; nil: none is known
 
-	now func() time.Time // the clock of Next; nil: time.Now
+	now      func() time.Time // the clock of Next, or nil for time.Now
+	unstored bool             // the store has failed; the budget may allow the login
 }
 
 func (e *LoginError) Error() string {
+	if e.unstored {
+		return fmt.Sprintf("login not allowed, because it cannot be stored: %v", e.Err)
+	}
 	text := fmt.Sprintf("the budget allows no login before %s", e.Next.UTC().Format(time.RFC3339))
 	if e.Err != nil {
 		text += ": " + e.Err.Error()

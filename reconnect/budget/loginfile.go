@@ -23,7 +23,7 @@ import (
 // file that differs from what Save has written by as much as a bit, or that is cut, is [ErrDamaged]; the error
 // names the file, and how many logins could be verified.
 //
-// No two processes may use one file at a time: they would not count each other's logins.
+// No two processes may use one file at a time: see [ErrOtherWriter].
 type LoginFile string
 
 const loginHead = "logins 1\n"

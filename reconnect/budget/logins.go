@@ -29,6 +29,11 @@ import (
 // processes makes logins look older than they are, which nothing here can see. The store keeps the logins that
 // the Windows of a process need: if the next process has a larger N or Per, older logins are not known to it.
 //
+// Two processes may not use one record at a time. If they do, such as during a restart that overlaps, each
+// Take finds the logins that the other has stored before, counts them, and stores them again.
+// [Logins.Damage] and each LoginError are then [ErrOtherWriter]. Only two calls of Take at the same
+// moment miss each other.
+//
 // With [SharedLogins], such as redisgate.Logins, several processes have one budget. Processes do not know of each
 // other's reservations, so that one connection of each process may dial for the last login. All but one of them
 // get a [*LoginError] from their write, and wait again. While the logins cannot be counted none begins: connections
@@ -41,12 +46,17 @@ type Logins struct {
 	most int           // the largest number of the windows
 	turn chan struct{} // held by the goroutine that takes a login, also while it stores the login
 
+	// stored are the logins that the record may have, in nanoseconds since 1970, unless another
+	// process has added some. Guarded by turn.
+	stored []int64
+
 	mu       sync.Mutex    // guards what follows
 	taken    []time.Time   // the logins that count for a window, the oldest first; not used if they are shared
 	reserved int           // how many connections dial for a login that they have not taken yet
 	freed    chan struct{} // closed when a reservation ends; nil: nobody waits for that
 	damage   error         // that of the record, until the logins that stand for the lost ones are over
 	mended   time.Time     // when that is
+	shared   time.Time     // until when logins count that another process has written to the record
 }
 
 // LoginsOptions are the options of [NewLogins].
@@ -55,8 +65,8 @@ type LoginsOptions struct {
 	// Logins copies them.
 	Windows []Window
 
-	// Store keeps the logins over restarts. No two processes may use one record at a time. Default:
-	// a process knows nothing of the logins of the process before.
+	// Store keeps the logins over restarts. No two processes may use one record at a time: see
+	// [ErrOtherWriter]. Default: a process knows nothing of the logins of the process before.
 	Store LoginStore
 
 	// Shared counts the logins of several processes, instead of a Store. Default: this process is alone.
@@ -75,15 +85,17 @@ type LoginsOptions struct {
 // LoginStore keeps the record of a [Logins], such as in a [LoginFile]. The methods are called one at a time,
 // without a lock.
 type LoginStore interface {
-	// Load returns the times of the record, in any order, or none if there was never one. If the
-	// record, or a part of it, cannot be verified the error is [ErrDamaged], and the times are those
-	// that can be. After any other error NewLogins fails.
+	// Load returns the times of the record, in any order, or none if there was never one. Each
+	// Logins.Take calls Load, because another process may have written the record. If the record,
+	// or a part of it, cannot be verified the error is [ErrDamaged], and the times are those that
+	// can be. After any other error NewLogins or Take fails.
 	Load() ([]time.Time, error)
 
 	// Save replaces the record. When it has returned nil the record must survive a crash of the
 	// process and of the machine. A crash during Save must leave the old record or the new one. Save
-	// may keep times, which does not change. Save gets no context: nobody could know which record a Save that was
-	// given up has left. A store that may hang limits its Save by itself.
+	// may keep times, which does not change. Save gets no context, because after a canceled Save the record would
+	// be unknown. A store that may hang must limit the time of its Save. Save may round times to
+	// seconds.
 	Save(times []time.Time) error
 }
 
@@ -102,6 +114,12 @@ type SharedLogins interface {
 
 // ErrDamaged says that the record of a [LoginStore] cannot be verified.
 var ErrDamaged = errors.New("the record of logins is damaged")
+
+// ErrOtherWriter says that another process has written the record of a [LoginStore] that this
+// process uses. The logins of that process count, but two logins at the same moment may go
+// unnoticed.
+var ErrOtherWriter = errors.New("another process has written the record of logins: " +
+	"use a record for each process, or count the logins of both by redisgate.Logins")
 
 // NewLogins returns a Logins that knows the logins in the store. The error names the option that is wrong, or
 // is that of the store. A damaged record is no such error: it counts as N logins of the shortest window, made
@@ -145,10 +163,10 @@ func (l *Logins) load() error {
 		return fmt.Errorf("budget: load the record of logins: %w", err)
 	}
 	now, changed := l.o.Now(), damaged
+	l.stored = nanoseconds(times)
 	for i, at := range times {
-		age := now.Round(0).Sub(at) // by the wall clock
-		changed = changed || age < 0
-		times[i] = now.Add(-max(age, 0)) // on the clock of this process
+		changed = changed || now.Round(0).Before(at)
+		times[i] = onClock(at, now)
 	}
 	if damaged {
 		shortest := slices.MinFunc(l.o.Windows, func(a, b Window) int { return cmp.Compare(a.Per, b.Per) })
@@ -158,10 +176,54 @@ func (l *Logins) load() error {
 	slices.SortStableFunc(times, time.Time.Compare)
 	l.taken = l.recent(times, now)
 	if changed {
+		l.stored = nanoseconds(l.taken)
 		if err := l.o.Store.Save(slices.Clone(l.taken)); err != nil {
 			return fmt.Errorf("budget: save the record of logins: %w", err)
 		}
 	}
+	return nil
+}
+
+// onClock returns at, a time of the record, on the clock of this process, or now if at is in the
+// future by the wall clock.
+func onClock(at, now time.Time) time.Time { return now.Add(-max(now.Round(0).Sub(at), 0)) }
+
+func nanoseconds(times []time.Time) []int64 {
+	ns := make([]int64, len(times))
+	for i, at := range times {
+		ns[i] = at.UnixNano()
+	}
+	return ns
+}
+
+// reload counts the logins that another process has added to the record. The caller must hold turn.
+func (l *Logins) reload(now time.Time) error {
+	times, err := l.o.Store.Load()
+	if err != nil && !errors.Is(err, ErrDamaged) { // a part of it that is damaged is in l.taken
+		return fmt.Errorf("load the record of logins: %w", err)
+	}
+	left := slices.Clone(l.stored)
+	var others []time.Time
+	for _, at := range times {
+		i := slices.IndexFunc(left, func(ns int64) bool {
+			return time.Duration(at.UnixNano()-ns).Abs() <= time.Second // because the store may have rounded it
+		})
+		if i < 0 {
+			others = append(others, onClock(at, now))
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	l.stored = nanoseconds(times)
+	if len(others) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := append(slices.Clone(l.taken), others...)
+	slices.SortStableFunc(taken, time.Time.Compare)
+	l.taken = l.recent(taken, now)
+	l.shared = slices.MaxFunc(others, time.Time.Compare).Add(l.per)
 	return nil
 }
 
@@ -198,14 +260,22 @@ func (l *Logins) Take(ctx context.Context) error {
 		return l.takeShared(ctx)
 	}
 	now := l.o.Now()
+	if l.o.Store != nil {
+		if err := l.reload(now); err != nil {
+			return &LoginError{Next: now, Err: err, now: l.o.Now, unstored: true}
+		}
+	}
 	record, short := l.admit(now)
 	if short != nil {
 		return short
 	}
 	if l.o.Store != nil {
 		if err := l.o.Store.Save(record); err != nil {
-			return &LoginError{Next: now, Err: fmt.Errorf("save the record of logins: %w", err), now: l.o.Now}
+			l.stored = append(l.stored, now.UnixNano()) // the record may be the old one or the new one
+			err = fmt.Errorf("save the record of logins: %w", err)
+			return &LoginError{Next: now, Err: err, now: l.o.Now, unstored: true}
 		}
+		l.stored = nanoseconds(record)
 	}
 	l.mu.Lock()
 	l.taken = append(l.recent(l.taken, now), now)
@@ -312,7 +382,9 @@ func (l *Logins) Free() int {
 }
 
 // Damage returns the error of a record that was damaged, until the logins that stand for the lost ones are
-// over: see [NewLogins]. It is [ErrDamaged]. Damage returns nil if there is no such error.
+// over: see [NewLogins]. It is [ErrDamaged]. Otherwise, while logins count that another process has
+// written to the record, Damage returns [ErrOtherWriter]. Damage returns nil if there is no such
+// error.
 func (l *Logins) Damage() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,8 +393,11 @@ func (l *Logins) Damage() error {
 
 // damaged is Damage. The caller holds mu.
 func (l *Logins) damaged(now time.Time) error {
-	if now.Before(l.mended) {
+	switch {
+	case now.Before(l.mended):
 		return l.damage
+	case now.Before(l.shared):
+		return ErrOtherWriter
 	}
 	return nil
 }

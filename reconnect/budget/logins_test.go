@@ -270,6 +270,80 @@ func TestTheLoginsOfAProcessCountForTheNext(t *testing.T) {
 	})
 }
 
+// A process that ends slowly overlaps with the next one.
+func TestLoginsOfOtherWriterCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := budget.LoginFile(filepath.Join(t.TempDir(), "logins"))
+		day := budget.Window{N: 10, Per: 24 * time.Hour}
+		total := 0
+		take := func(l *budget.Logins, n int) {
+			for range n {
+				time.Sleep(time.Minute)
+				if l.Take(t.Context()) == nil {
+					total++
+				}
+			}
+		}
+		old := newLogins(t, file, day)
+		take(old, 5)
+		next := newLogins(t, file, day)
+		take(next, 4)
+		require.NoError(t, next.Damage())
+		require.NoError(t, old.Damage(), "it has not looked since")
+		take(old, 1)
+		require.ErrorIs(t, old.Damage(), budget.ErrOtherWriter)
+		take(next, 5)
+		require.ErrorIs(t, next.Damage(), budget.ErrOtherWriter)
+		require.ErrorIs(t, next.Take(t.Context()), budget.ErrOtherWriter)
+		require.Equal(t, 10, total)
+		take(newLogins(t, file, day), 5)
+		require.Equal(t, 10, total)
+		time.Sleep(24 * time.Hour)
+		require.NoError(t, old.Damage())
+		require.NoError(t, next.Damage())
+		require.NoError(t, next.Take(t.Context()))
+		require.NoError(t, next.Damage(), "the logins that are over are its own")
+	})
+}
+
+// No other process has written, whatever happens to the record of this one.
+func TestSingleWriterIsNotOtherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory{}
+		l := newLogins(t, store, budget.Window{N: 3, Per: time.Hour})
+		for i := range 12 {
+			store.broken = nil
+			if i%3 == 1 {
+				store.broken = errBreak
+			}
+			_ = l.Take(t.Context()) // fails if the store does
+			if store.broken != nil {
+				store.times = append(store.times, time.Now()) // Save has failed after it had saved the record
+			}
+			if i == 7 {
+				store.times = nil // the record was deleted
+			}
+			require.NoError(t, l.Damage())
+			time.Sleep(25 * time.Minute)
+		}
+		store.load = errBreak
+		require.ErrorIs(t, l.Take(t.Context()), errBreak)
+	})
+}
+
+func TestErrorOfLoginThatCannotBeStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory{}
+		l := newLogins(t, store, budget.Window{N: 2, Per: time.Hour})
+		store.broken = errors.New("no space left on device")
+		require.EqualError(t, l.Take(t.Context()),
+			"login not allowed, because it cannot be stored: save the record of logins: no space left on device")
+		store.load = errors.New("no such device")
+		require.EqualError(t, l.Take(t.Context()),
+			"login not allowed, because it cannot be stored: load the record of logins: no such device")
+	})
+}
+
 func TestAClockThatWasSetBackHoldsLoginsForOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
@@ -493,4 +567,30 @@ func TestTheOptionsOfLoginsAreChecked(t *testing.T) {
 	}
 	_, err := budget.NewLogins(nil)
 	require.Error(t, err)
+}
+
+// roundingStore keeps seconds, as a column of a database may.
+type roundingStore struct{ times []time.Time }
+
+func (s *roundingStore) Load() ([]time.Time, error) { return slices.Clone(s.times), nil }
+
+func (s *roundingStore) Save(times []time.Time) error {
+	s.times = nil
+	for _, at := range times {
+		s.times = append(s.times, at.Round(time.Second))
+	}
+	return nil
+}
+
+// A login that the store has rounded is not one of another process.
+func TestRoundedLoginsAreOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLogins(t, new(roundingStore), budget.Window{N: 100, Per: 24 * time.Hour})
+		for range 12 {
+			time.Sleep(777 * time.Millisecond)
+			require.NoError(t, l.Take(t.Context()))
+		}
+		require.Equal(t, 88, l.Free())
+		require.NoError(t, l.Damage())
+	})
 }

@@ -262,8 +262,12 @@ func (s *server) sorted(a []string, table func(...lua.LValue) lua.LValue) lua.LV
 		return lua.LNumber(0)
 	case "ZRANGE": // 0 -1 WITHSCORES
 		return scores(order...)
-	case "ZREVRANGE": // 0 0 WITHSCORES
-		return scores(order[max(0, len(order)-1):]...)
+	case "ZREVRANGE": // 0 0 WITHSCORES, or 0 -1 WITHSCORES
+		slices.Reverse(order)
+		if a[3] == "0" {
+			order = order[:min(1, len(order))]
+		}
+		return scores(order...)
 	case "PEXPIRE":
 		return lua.LNumber(1)
 	}

@@ -17,6 +17,10 @@ import (
 // Logins counts the logins of all processes that share a Key in a Redis server. It is a
 // [budget.SharedLogins], for LoginsOptions.Shared. One Logins for each account and process is enough.
 //
+// A login whose time is in the future, because a clock was wrong, counts as made now. If it is
+// further ahead than the longest window, and is so for as long as that window, it is removed from
+// Redis.
+//
 // It is safe for concurrent use. From NewLogins to Close it has one goroutine, which asks Redis once a second.
 type Logins struct {
 	o      LoginsOptions

@@ -15,7 +15,7 @@ local function int(x) return string.format('%.0f', x) end
 
 local info = redis.pcall('INFO', 'server') -- a server that refuses this is taken to be the same one always
 local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
-local m = redis.call('HMGET', state, 'epoch', 'version', 'opens', 'longest', 'newest', 'run')
+local m = redis.call('HMGET', state, 'epoch', 'version', 'opens', 'longest', 'newest', 'run', 'ahead')
 local current, present, opens = m[1], tonumber(m[2] or 0), tonumber(m[3] or 0)
 longest = math.max(longest, tonumber(m[4] or 0))
 newest = math.max(newest, tonumber(m[5] or 0))
@@ -24,9 +24,27 @@ for i = back, #ARGV, 2 do redis.call('ZADD', logins, ARGV[i], ARGV[i + 1]) end
 if #ARGV >= back then present = present + 1 end
 
 local t = redis.call('TIME')
-local top = redis.call('ZREVRANGE', logins, 0, 0, 'WITHSCORES')
-local last = tonumber(top[2] or 0)
 local clock = t[1] * 1000000 + t[2]
+
+-- A login that is in the future by more than the longest window was made when the clock was wrong, or the clock is wrong
+-- now. It counts until that has been so for the length of that window, and is removed then.
+local far, ahead = clock + longest, tonumber(m[7] or 0)
+if longest == 0 or redis.call('ZCOUNT', logins, '(' .. int(far), '+inf') == 0 then
+  ahead = 0
+elseif ahead == 0 or ahead > clock then
+  ahead = clock
+elseif clock - ahead >= longest then
+  redis.call('ZREMRANGEBYSCORE', logins, '(' .. int(far), '+inf')
+  ahead, present = 0, present + 1
+end
+if longest > 0 and newest > far then newest = 0 end -- because it does not show that logins were forgotten
+
+local last = 0 -- when the newest of the other logins was made
+local list = redis.call('ZREVRANGE', logins, 0, ahead > 0 and -1 or 0, 'WITHSCORES')
+for i = 2, #list, 2 do
+  local at = tonumber(list[i])
+  if ahead == 0 or at <= far then last = math.max(last, at) end
+end
 local now = math.max(clock, last + 1) -- the clock may have been set back
 
 -- If the record is not there, or is older than what the process knows, the server has forgotten logins. Another server, or one that has
@@ -52,7 +70,8 @@ elseif id ~= '' and now >= opens and (epoch == '' or epoch == current) then
 end
 
 local keep = int(longest / 1000 + 60000)
-redis.call('HSET', state, 'epoch', current, 'version', int(present), 'opens', int(opens), 'longest', int(longest), 'newest', int(last), 'run', run)
+redis.call('HSET', state, 'epoch', current, 'version', int(present), 'opens', int(opens), 'longest', int(longest),
+  'newest', int(last), 'run', run, 'ahead', int(ahead))
 redis.call('PEXPIRE', state, keep)
 redis.call('PEXPIRE', logins, keep)
 local answer = { taken, clock, math.max(0, opens - now), current, present, longest, 0 }

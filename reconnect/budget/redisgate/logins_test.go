@@ -35,6 +35,15 @@ func newLogins(t testing.TB, c redisgate.Client, windows ...budget.Window) (*red
 	return shared, l
 }
 
+// tookLogin returns a Logins that has taken one login.
+func tookLogin(t testing.TB, c redisgate.Client, window budget.Window) *budget.Logins {
+	t.Helper()
+	_, l := newLogins(t, c, window)
+	time.Sleep(pause)
+	require.NoError(t, l.Take(t.Context()))
+	return l
+}
+
 // pause is how long nobody may log in when Redis has forgotten.
 const pause = 3 * time.Second
 
@@ -163,13 +172,57 @@ func TestNobodyLogsInAfterRedisCameBackWithOlderData(t *testing.T) {
 func TestNobodyDialsForALoginThatAServerWithAnEarlierClockRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		_, l := newLogins(t, s, budget.Window{N: 1, Per: time.Minute})
-		time.Sleep(pause)
-		require.NoError(t, l.Take(t.Context()))
+		l := tookLogin(t, s, budget.Window{N: 1, Per: time.Minute})
 		s.set(func(s *server) { s.offset = -time.Hour })
-		time.Sleep(2 * time.Minute)
+		time.Sleep(58 * time.Second)
 		require.Error(t, l.Take(t.Context()))
 		require.NotNil(t, l.BeforeDial(nil))
+	})
+}
+
+// The clock of the server was wrong by a century when the login was made. The login counts for one
+// window after the clock was set, also for a connection that waits meanwhile.
+func TestLoginInFarFutureCountsForOneWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		minute := budget.Window{N: 2, Per: time.Minute}
+		s.set(func(s *server) { s.offset = 100 * 365 * 24 * time.Hour })
+		_, a := newLogins(t, s, minute)
+		_, b := newLogins(t, s, minute)
+		time.Sleep(pause)
+		require.NoError(t, a.Take(t.Context()))
+		s.set(func(s *server) { s.offset = 0 })
+		time.Sleep(5 * time.Second)
+		require.NoError(t, b.Take(t.Context()))
+		require.Error(t, b.Take(t.Context()))
+		time.Sleep(2 * time.Second) // until a asks again
+		short := a.BeforeDial(nil)
+		require.NotNil(t, short)
+		require.LessOrEqual(t, time.Until(short.Next), time.Minute)
+		time.Sleep(48 * time.Second)
+		require.Error(t, b.Take(t.Context()))
+		time.Sleep(12 * time.Second)
+		require.NoError(t, waitForLogin(t, a))
+		require.NoError(t, waitForLogin(t, b))
+		s.set(func(s *server) {
+			require.Len(t, s.sets["redisgate:{account}:logins"], 2, "the one of the future was removed")
+		})
+	})
+}
+
+// A server keeps the logins while its clock is far behind, such as after a start until it is set.
+func TestLoginsSurviveClockFarBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		l := tookLogin(t, s, budget.Window{N: 1, Per: time.Hour})
+		s.set(func(s *server) { s.offset = -20 * 365 * 24 * time.Hour })
+		time.Sleep(30 * time.Minute)
+		require.Error(t, l.Take(t.Context()))
+		s.set(func(s *server) { s.offset = 0 })
+		time.Sleep(29*time.Minute + 50*time.Second)
+		require.Error(t, l.Take(t.Context()))
+		time.Sleep(20 * time.Second)
+		require.NoError(t, l.Take(t.Context()))
 	})
 }
 

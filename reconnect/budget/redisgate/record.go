@@ -130,11 +130,13 @@ func (r *record) note(a loginAnswer) {
 }
 
 // times returns the times of the logins in an answer, on the clock of this process. Each time is 2 µs later than the
-// answer says, because the times in Redis are rounded down and a window there is longer by a microsecond.
+// answer says, because the times in Redis are rounded down and a window there is longer by a
+// microsecond. A login in the future counts as made now, because logins.lua removes it if it is too
+// far ahead for too long.
 func (r *record) times(a loginAnswer) []time.Time {
 	times := make([]time.Time, len(r.known))
 	for i, x := range r.known {
-		times[i] = a.came.Add(-micros(a.clock - x.at - 2))
+		times[i] = a.came.Add(-micros(max(a.clock-x.at-2, 0)))
 	}
 	return times
 }
