@@ -1,8 +1,6 @@
 package budget_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,98 +10,93 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// The defaults: the breaker opens when half of 20 tries within 10 s have failed. After 5 s it lets 3 first tries
-// through at a time.
-func TestABreakerWithoutOptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, err := budget.NewBreaker(nil)
-		require.NoError(t, err)
-		for range 10 {
-			require.True(t, try(b, first, success))
-		}
-		for range 9 {
-			require.True(t, try(b, first, refused))
-		}
-		time.Sleep(9 * time.Second)
-		require.Equal(t, budget.BreakerClosed, b.State(), "19 tries")
-		require.True(t, try(b, first, refused))
-		require.Equal(t, budget.BreakerOpen, b.State())
-		time.Sleep(5*time.Second - 1)
-		require.Equal(t, budget.BreakerOpen, b.State())
-		time.Sleep(time.Nanosecond)
-		require.Equal(t, budget.BreakerHalfOpen, b.State())
-		for range 3 {
-			done, ok := b.Admit(first)
-			require.True(t, ok)
-			defer done(success)
-		}
-		require.False(t, try(b, first, success), "three are under way")
-	})
-}
-
-func TestTriesThatAreOlderThanTheWindowDoNotCount(t *testing.T) {
-	b, c := newBreaker(t, budget.BreakerOptions{MinSamples: 2})
-	try(b, first, refused)
-	c.after(10 * time.Second)
-	try(b, first, refused)
-	require.Equal(t, budget.BreakerClosed, b.State())
-	c.after(9 * time.Second)
-	try(b, first, refused)
-	require.Equal(t, budget.BreakerOpen, b.State())
-}
-
-// The share of trials that have failed is exactly Share, which is too many.
-func TestTrialsThatFailLikeShareOpenTheBreakerAgain(t *testing.T) {
-	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 2, Trials: 2, Share: 0.5})
-	c.after(5 * time.Second)
-	try(b, first, success)
-	try(b, first, refused)
-	require.Equal(t, budget.BreakerOpen, b.State())
-}
-
-// gRFC A6: a retry is made if there are more tokens than half of maxTokens, even if only by the smallest part.
-func TestGRPCsThresholdIsHalfOfItsTokens(t *testing.T) {
-	b := newBudget(t, budget.GRPC(10, 0.001))
-	for range 5 {
-		try(b, first, refused)
+// Each bound holds exactly: one less and the bound itself are within it, and one more is not.
+func TestBoundsAreExact(t *testing.T) {
+	const n = 3
+	for name, within := range map[string]func(t *testing.T, k int) bool{
+		"GateOptions.Concurrent": func(t *testing.T, k int) bool {
+			g := newGate(t, &budget.GateOptions{Rate: -1, Concurrent: n})
+			return dialing(t, g, k) == k
+		},
+		"GateOptions.Burst": func(t *testing.T, k int) bool {
+			g := newGate(t, &budget.GateOptions{Rate: 1, Burst: n, Concurrent: -1})
+			return dialing(t, g, k) == k
+		},
+		"BudgetOptions.Capacity": func(t *testing.T, k int) bool {
+			b, err := budget.New(&budget.Options{Capacity: n * 100, Retry: 100})
+			require.NoError(t, err)
+			for range k - 1 {
+				require.True(t, try(b, refused, refused))
+			}
+			return try(b, refused, refused)
+		},
+		"BreakerOptions.HalfOpen": func(t *testing.T, k int) bool {
+			b, c := tripped(t, budget.BreakerOptions{HalfOpen: n})
+			c.after(5 * time.Second)
+			for range k - 1 {
+				_, ok := b.Admit(first)
+				require.True(t, ok)
+			}
+			_, ok := b.Admit(first)
+			return ok
+		},
+		"BreakerOptions.MinSamples": func(t *testing.T, k int) bool {
+			b, _ := newBreaker(t, budget.BreakerOptions{MinSamples: n + 1})
+			for range k {
+				try(b, first, refused)
+			}
+			return b.State() == budget.BreakerClosed
+		},
+		"BreakerOptions.Trials": func(t *testing.T, k int) bool {
+			b, c := tripped(t, budget.BreakerOptions{HalfOpen: 10, Trials: n + 1})
+			c.after(5 * time.Second)
+			for range k {
+				try(b, first, success)
+			}
+			return b.State() == budget.BreakerHalfOpen
+		},
+		"Window.N": func(t *testing.T, k int) bool {
+			l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: n, Per: time.Hour}}})
+			require.NoError(t, err)
+			for range k - 1 {
+				_, short, _ := l.Reserve(nil)
+				require.Nil(t, short)
+			}
+			_, short, _ := l.Reserve(nil)
+			return short == nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for k := n - 1; k <= n+1; k++ {
+				synctest.Test(t, func(t *testing.T) {
+					require.Equal(t, k <= n, within(t, k), "%d of %d", k, n)
+				})
+			}
+		})
 	}
-	require.False(t, try(b, refused, success))
-	try(b, first, success)
-	require.True(t, try(b, refused, success))
 }
 
-// A try that has left the window does not count any more, and neither does its failure.
-func TestTriesLeaveTheWindowOneAfterTheOther(t *testing.T) {
-	b, c := newBreaker(t, budget.BreakerOptions{MinSamples: 3})
-	for range 4 {
-		try(b, first, refused)
-		require.Equal(t, budget.BreakerClosed, b.State(), "two are in the window at most")
-		c.after(5 * time.Second)
+// dialing returns how many of k goroutines g lets dial now.
+func dialing(t *testing.T, g *budget.Gate, k int) int {
+	for range k {
+		go func() {
+			if done, err := g.Acquire(t.Context(), "a"); err == nil {
+				<-t.Context().Done()
+				done(success)
+			}
+		}()
 	}
-	try(b, first, refused)
-	c.after(time.Second)
-	try(b, first, refused)
-	require.Equal(t, budget.BreakerOpen, b.State())
+	synctest.Wait()
+	return g.Status("a").Dialing
 }
 
-func TestALoginErrorIsOverAtNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		err := &budget.LoginError{Next: time.Now().Add(time.Second)}
-		wait, ahead := err.RetryAfter()
-		require.Equal(t, time.Second, wait)
-		require.True(t, ahead)
-		time.Sleep(time.Second)
-		_, ahead = err.RetryAfter()
-		require.False(t, ahead)
-	})
-}
-
-// A directory that stands where the new file is to be written is an error, and does not become the file.
-func TestALoginFileThatCannotBeWrittenIsAnError(t *testing.T) {
-	f := budget.LoginFile(filepath.Join(t.TempDir(), "logins"))
-	require.NoError(t, os.Mkdir(string(f)+".new", 0o700))
-	require.Error(t, f.Save([]time.Time{time.Unix(1, 0)}))
-	require.NoFileExists(t, string(f))
-	require.NoDirExists(t, string(f))
-	require.Error(t, budget.LoginFile(filepath.Join(t.TempDir(), "no", "logins")).Save(nil))
+// A breaker is open for as long as Open says.
+func TestOpenIsExact(t *testing.T) {
+	const n = 3 * time.Second
+	for k := n - 1; k <= n+1; k++ {
+		b, c := tripped(t, budget.BreakerOptions{Open: n})
+		c.after(k)
+		_, ok := b.Admit(first)
+		require.Equal(t, k >= n, ok, "after %v", k)
+	}
 }
