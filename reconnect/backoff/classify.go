@@ -23,8 +23,9 @@ import (
 //  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429,
 //     503, 504: Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient,
 //     because this is no WebSocket endpoint, or expects another request, or is being deployed.
-//  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013: Overload. 1002, 1003, 1007 to
-//     1010, 1015: Slow, but Lenient. Others: Retry.
+//  4. A method CloseCode() int, above 0, of a WebSocket close frame, or of an error such as a
+//     conn.TooBigError (1009). 1013: Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient.
+//     Others: Retry.
 //  5. A certificate that does not verify, an answer that is not TLS, a TLS alert of the peer: Slow, but
 //     Lenient.
 //  6. *[net.DNSError]: Retry, because the server has nothing to do with it. If the answer is final that

@@ -21,6 +21,12 @@ type Attempt struct {
 	// URL, and else with the reason why not. Nil: not needed.
 	Followed func(err error)
 
+	// Host is for the dialer to call before it connects to each host, with the host and port, or
+	// with "" if it goes where its method Host says. If Host returns an error, the dialer must
+	// return that error: the supervisor has waited at a gate for another host. It then waits for
+	// this one, and calls the dialer again. Host does not block. Nil: not needed.
+	Host func(host string) error
+
 	// Connected is for the dialer to call when it is connected and the handshake begins, for each
 	// connection that it makes. The context has a deadline until then; afterwards the supervisor ends
 	// it when the handshake has taken too long, so derive a context with a shorter limit after the

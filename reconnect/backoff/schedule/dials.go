@@ -245,6 +245,9 @@ func (d *Dials) Failed(which int, v backoff.Verdict, now time.Time) {
 // another dial is under way, because the server has told that one to wait, call Failed next for the other
 // one, which decides when the next dial begins. Otherwise the next dial may begin at once.
 func (d *Dials) Withdrawn(which int, now time.Time) {
+	if which == int(d.kept) {
+		d.release()
+	}
 	d.dials[which].state = free
 	d.outage.tries-- // it has not begun
 	if d.dials[1-which].state == free {
