@@ -85,11 +85,11 @@ func TestAnAddressThatCanNeverWorkIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// fickle is a resolver that does not know the name at first.
+// fickle is a resolver that does not know the name at first, and never an IPv6 address.
 type fickle struct{ lookups atomic.Int32 }
 
-func (f *fickle) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
-	if f.lookups.Add(1) < 3 {
+func (f *fickle) LookupNetIP(_ context.Context, network, _ string) ([]netip.Addr, error) {
+	if network == "ip6" || f.lookups.Add(1) < 3 {
 		return nil, &net.DNSError{Err: "no such host", Name: "redis.test", IsNotFound: true}
 	}
 	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
