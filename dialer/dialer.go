@@ -42,7 +42,7 @@ import (
 //
 // The zero value suits all of them except gRPC, whose calls fail at their limit for the first 20 s.
 // This table is about a server that is away for a minute, while each client makes 20 calls per second
-// (14 on the busy machine of the table), each with a limit of 1 s. The values are medians of five runs
+// (14 in the runs of the table), each with a limit of 1 s. The values are medians of five runs
 // of "go run ./dial" in bench/interop, with those of a net.Dialer in parentheses:
 //
 //	client, its connections   tries/s      dials in progress   a call fails     back after, s
@@ -224,7 +224,7 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	if host == "" { // this machine, as in net.Dial
 		return o.connect(ctx, network, address)
 	}
-	return o.dial(ctx, newRand(&d.mu, d.Rand), new(hangs).at, network, address)
+	return o.dial(ctx, newRand(&d.mu, d.Rand), new(hangs).at, d.connectLimit(ctx), network, address)
 }
 
 // connectLimit returns the limit on a try, or 0 if there is none.

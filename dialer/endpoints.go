@@ -132,7 +132,8 @@ func (e *endpoints) connectTo(ctx context.Context, w *conn.Wire, addr string) (n
 	if e.dialContext != nil {
 		nc, err = notNil(e.dialContext(ctx, "tcp", addr))
 	} else {
-		nc, err = e.tcp.forMessages().dial(ctx, e.rand, e.hangs.at, "tcp", addr)
+		limit, _ := e.limits(schedule.AttemptFrom(ctx))
+		nc, err = e.tcp.forMessages().dial(ctx, e.rand, e.hangs.at, limit, "tcp", addr)
 	}
 	if err != nil {
 		return nil, err

@@ -165,16 +165,3 @@ func TestADialReportsThatItIsConnected(t *testing.T) {
 	require.ErrorIs(t, <-failed, context.DeadlineExceeded)
 	require.True(t, d.endpoints.hangs.at(net.JoinHostPort("127.0.0.2", at[len("ws://feed.test:"):])))
 }
-
-// The addresses to avoid are asked when no other is left.
-func TestARaceGoesToAvoidedAddressesLast(t *testing.T) {
-	var asked []string
-	dial := func(_ context.Context, a string) (net.Conn, error) {
-		asked = append(asked, a)
-		return nil, errors.New("refused")
-	}
-	avoid := func(a string) bool { return a == "b" || a == "a" }
-	_, err := raceAvoiding(t.Context(), []string{"a", "b", "c"}, avoid, dial)
-	require.Error(t, err)
-	require.Equal(t, []string{"c", "a", "b"}, asked)
-}

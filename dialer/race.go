@@ -17,12 +17,23 @@ import (
 // the Connection Attempt Delay of RFC 8305, section 5.
 const stagger = 250 * time.Millisecond
 
-// race connects to the first of addresses that answers. It starts the next one when
+// candidates are the addresses of a race.
+type candidates struct {
+	known    []netip.Addr          // in the order in which to try them
+	more     <-chan found          // delivers addresses that are found later, or nil
+	patience <-chan time.Time      // how long to wait for more when all known ones have failed
+	avoid    func(netip.Addr) bool // these are tried only if all others fail
+	rand     *rand.Rand            // shuffles more
+}
+
+// race connects to the first of the candidates that answers. It starts the next one when
 // the one before has failed or has been silent for the stagger, so that an address
 // which never answers costs a quarter of a second and not the whole attempt. It
 // returns when ctx ends, but never before every connection that lost is closed. A
 // panic of dial ends the race and is in the error, as for call.
-func race(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
+func (c candidates) race(
+	ctx context.Context, dial func(context.Context, netip.Addr) (net.Conn, error),
+) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var runners sync.WaitGroup
 	defer func() { cancel(); runners.Wait() }()
@@ -32,9 +43,9 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 		err  error
 	}
 	results := make(chan result)
-	start := func(address string) {
+	start := func(a netip.Addr) {
 		runners.Add(1)
-		spawn(func() (net.Conn, error) { return dial(ctx, address) }, func(nc net.Conn, err error) {
+		spawn(func() (net.Conn, error) { return dial(ctx, a) }, func(nc net.Conn, err error) {
 			defer runners.Done()
 			select {
 			case results <- result{nc, err}:
@@ -46,12 +57,27 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 		})
 	}
 
-	start(addresses[0])
-	next, running := 1, 1
+	good := lastIf(c.known, c.avoid)
+	next, avoided := c.known[:good:good], c.known[good:]
 	timer := time.NewTimer(stagger)
 	defer timer.Stop()
 	var first error
-	for running > 0 {
+	begun, running, due := 0, 0, true // due: the next one may start
+	for {
+		if len(next) == 0 && running == 0 {
+			next, avoided = avoided, nil
+		}
+		if due && len(next) > 0 {
+			start(next[0])
+			next, begun, running, due = next[1:], begun+1, running+1, false
+			timer.Reset(stagger)
+		}
+		patience := c.patience
+		if running > 0 {
+			patience = nil
+		} else if c.more == nil {
+			break
+		}
 		select {
 		case r := <-results:
 			if r.err == nil {
@@ -60,38 +86,34 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 			if is[*panicError](r.err) {
 				return nil, r.err
 			}
-			running--
+			running, due = running-1, true
 			if first == nil {
 				first = r.err
 			}
+		case f := <-c.more:
+			if is[*panicError](f.err) {
+				return nil, f.err
+			}
+			c.more = nil
+			if f.err != nil {
+				continue
+			}
+			isKnown := func(a netip.Addr) bool { return slices.Contains(c.known, a) }
+			added := slices.DeleteFunc(interleave(f.addrs, c.rand), isKnown)
+			good := lastIf(added, c.avoid)
+			next, avoided = alternate(added[:good], next), append(avoided, added[good:]...)
 		case <-timer.C:
+			due = true
+		case <-patience:
+			c.more = nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if next < len(addresses) {
-			start(addresses[next])
-			next, running = next+1, running+1
-			timer.Reset(stagger)
-		}
 	}
-	if next > 1 {
-		first = fmt.Errorf("%w (the first of %d addresses, none answered)", first, next)
+	if begun > 1 {
+		first = fmt.Errorf("%w (the first of %d addresses, none answered)", first, begun)
 	}
 	return nil, first
-}
-
-// raceAvoiding is race, but it connects to an address that avoid reports only if all
-// others fail.
-func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bool, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
-	good := lastIf(addresses, avoid)
-	if good == 0 || good == len(addresses) {
-		return race(ctx, addresses, dial)
-	}
-	nc, err := race(ctx, addresses[:good], dial)
-	if err == nil || ctx.Err() != nil || is[*panicError](err) {
-		return nc, err
-	}
-	return race(ctx, addresses[good:], dial)
 }
 
 // lastIf moves the elements for which bad returns true behind the others, and returns the
@@ -134,7 +156,7 @@ func (l *lockedSource) Uint64() uint64 {
 // interleave returns addresses in the order in which to try them: each family
 // shuffled, and the families in turn (RFC 8305, section 4), beginning with the family
 // that the resolver put first.
-func interleave(addrs []netip.Addr, r *rand.Rand) (order []netip.Addr) {
+func interleave(addrs []netip.Addr, r *rand.Rand) []netip.Addr {
 	firstIs4 := addrs[0].Unmap().Is4()
 	all := make([]netip.Addr, len(addrs))
 	for i, a := range addrs {
@@ -144,12 +166,16 @@ func interleave(addrs []netip.Addr, r *rand.Rand) (order []netip.Addr) {
 	all = slices.Compact(all)
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	n := lastIf(all, func(a netip.Addr) bool { return a.Is4() != firstIs4 })
-	turn, other := all[:n], all[n:]
-	for len(turn) > 0 || len(other) > 0 {
-		if len(turn) > 0 {
-			order, turn = append(order, turn[0]), turn[1:]
+	return alternate(all[:n], all[n:])
+}
+
+// alternate returns the elements of a and b in turn, beginning with a.
+func alternate(a, b []netip.Addr) (order []netip.Addr) {
+	for len(a) > 0 || len(b) > 0 {
+		if len(a) > 0 {
+			order, a = append(order, a[0]), a[1:]
 		}
-		turn, other = other, turn
+		a, b = b, a
 	}
 	return order
 }

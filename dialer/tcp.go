@@ -36,9 +36,10 @@ type TCPOptions struct {
 	// right to wait: a database holds back a COPY while it waits for a lock.
 	UserTimeout time.Duration
 
-	// LookupNetIP returns the addresses of a host, anew for every dial: the method of a
-	// [net.Resolver], or another function. The network is "ip", "ip4" or "ip6". It must return when
-	// ctx ends. Several goroutines call it at once. Default: the method of net.DefaultResolver.
+	// LookupNetIP returns the addresses of a host: the method of a [net.Resolver], or another function. Each
+	// dial calls it for the network "ip4" and, at the same time, for "ip6"; or for one of them, if
+	// only addresses of that family can be dialed. It must return when ctx ends, which may be before it has
+	// an answer, because the first answer is dialed. Default: the method of net.DefaultResolver.
 	LookupNetIP func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	// LocalAddr is the address to dial from; then only addresses of its family are
@@ -112,10 +113,13 @@ func probing(k net.KeepAliveConfig) time.Duration {
 	return idle + 2*interval
 }
 
-// dial looks up the host of address and connects to the first of its addresses that
-// answers. It tries the addresses that avoid reports only if no other answers. Each call
-// shuffles the addresses, so that clients spread over them. The options have their defaults.
-func (o *TCPOptions) dial(ctx context.Context, r *rand.Rand, avoid func(address string) bool, network, address string) (net.Conn, error) {
+// dial looks up the host of address and connects to the first of its addresses that answers. It tries the
+// addresses that avoid reports only if no other answers. Each call shuffles the addresses, so that clients
+// spread over them. The limit is that on all of it, of which a lookup may take a part; 0 is none. The options
+// have their defaults.
+func (o *TCPOptions) dial(
+	ctx context.Context, r *rand.Rand, avoid func(address string) bool, limit time.Duration, network, address string,
+) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -123,19 +127,20 @@ func (o *TCPOptions) dial(ctx context.Context, r *rand.Rand, avoid func(address 
 	if _, err := netip.ParseAddr(host); err == nil {
 		return o.connect(ctx, network, address)
 	}
-	addrs, err := o.LookupNetIP(ctx, o.family(network), host)
+	l := o.lookUp(ctx, r, lookupLimit(limit), network, host)
+	defer l.close()
+	addrs, err := l.first()
 	if err != nil {
 		return nil, err
 	}
-	if len(addrs) == 0 {
-		return nil, &net.DNSError{Err: "no suitable address", Name: host, IsNotFound: true}
+	var more <-chan found
+	if l.left > 0 {
+		more = l.answers
 	}
-	var addresses []string
-	for _, a := range interleave(addrs, r) {
-		addresses = append(addresses, net.JoinHostPort(a.String(), port))
-	}
-	return raceAvoiding(ctx, addresses, avoid, func(ctx context.Context, address string) (net.Conn, error) {
-		return o.connect(ctx, network, address)
+	with := func(a netip.Addr) string { return net.JoinHostPort(a.String(), port) }
+	c := candidates{addrs, more, l.patience.C, func(a netip.Addr) bool { return avoid(with(a)) }, r}
+	return c.race(ctx, func(ctx context.Context, a netip.Addr) (net.Conn, error) {
+		return o.connect(ctx, network, with(a))
 	})
 }
 

@@ -93,8 +93,8 @@ type WebSocket struct {
 	TCP TCPOptions
 
 	// ConnectTimeout is the limit on connecting, for each endpoint and each try: name lookup, TCP,
-	// and the tunnel of a proxy. Default: the Connect of the [schedule.Attempt] in the dial's
-	// context, or 16 s.
+	// and the tunnel of a proxy. A name lookup that takes three quarters of it fails, as a
+	// [net.DNSError]. Default: the Connect of the [schedule.Attempt] in the dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint and each try, counted
