@@ -61,6 +61,11 @@ func (e *endpoints) connectAndOpen(ctx context.Context, end context.CancelCauseF
 	defer func() { stop() }()
 	nc, err := a.connect(ctx, w)
 	if err != nil {
+		ended := context.Cause(ctx)
+		timeout, ok := errors.AsType[net.Error](err)
+		if is[*limitError](ended) || ended == nil && ok && timeout.Timeout() { // not if the caller ended it
+			e.hangs.unreachable(endpointPlace(a.url))
+		}
 		return nil, err
 	}
 	stop()

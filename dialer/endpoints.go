@@ -193,7 +193,7 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 }
 
 // order returns the order of a round: a new one, or the rest of a round that was
-// interrupted. The endpoints at which a handshake hangs come last. It also returns, by
+// interrupted. The endpoints that hangs avoids come last. It also returns, by
 // index, the last answers of the endpoints that asked us to stay away, unless all did.
 func (e *endpoints) order() (order []int, away []*Error) {
 	e.mu.Lock()

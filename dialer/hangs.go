@@ -12,19 +12,20 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// hangs remembers the endpoints and addresses at which a handshake hangs, or hung until
-// it was given up, so that others are tried first. Otherwise an address that accepts
-// connections and never answers would be chosen again and again. A place is forgotten
-// when it answers, or after forgetHang.
+// hangs remembers the endpoints that could not be connected to in time, and the endpoints and
+// addresses at which a handshake hangs, or hung until it was given up, so that others are tried
+// first. Otherwise an endpoint that drops packets, or that accepts connections and never answers, would be
+// chosen repeatedly. A place is forgotten when a handshake is answered there, whatever the answer is, or
+// after forgetHang.
 type hangs struct {
 	mu     sync.Mutex // guards what follows
 	places map[string]hang
 }
 
-// hang is a place at which a handshake goes on, or hung not long ago.
+// hang is a place at which a handshake is in progress, or at which a dial was given up not long ago.
 type hang struct {
 	begun []time.Time // when the handshakes began that have not been answered yet
-	until time.Time   // the last one was given up; the place is avoided until then
+	until time.Time   // the place is avoided until then, because a dial was given up
 }
 
 const (
@@ -35,6 +36,11 @@ const (
 	// used again, even if others serve as well.
 	forgetHang = 10 * time.Minute
 )
+
+// unreachable notes that connecting to the place took too long.
+func (h *hangs) unreachable(place string) {
+	h.update([]string{place}, func(p *hang) { p.until = time.Now().Add(forgetHang) })
+}
 
 // begin notes that handshakes at these places begin. The caller calls end when they end.
 func (h *hangs) begin(places ...string) (end func(ended, err error)) {

@@ -3,9 +3,11 @@ package dialer
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -146,6 +148,87 @@ func TestADialBesideAHandshakeThatHangsGoesToAnotherEndpoint(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Contains(t, asked, "a")
+	})
+}
+
+// Two endpoints of which one drops packets, and a session is lost every 3 minutes for 4 hours.
+func TestDeadEndpointIsTriedOnceInTenMinutes(t *testing.T) {
+	for name, dead := range map[string]conntest.Fault{
+		"our limit":       {Hang: true},
+		"limit of a user": {Delay: 10 * time.Second, Err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := new(conntest.Network)
+				defer conntest.NewServer(n, "b.test:80", nil).Close()
+				n.Fault("a.test:80", dead)
+				d := &WebSocket{
+					URLs:        []string{"ws://a.test/", "ws://b.test/"},
+					DialContext: n.DialContext,
+					Rand:        rand.NewPCG(1, 2),
+				}
+				last, waits := time.Time{}, 0
+				for range 80 {
+					begun := time.Now()
+					c, err := d.Dial(t.Context())
+					require.NoError(t, err)
+					if time.Since(begun) > 0 {
+						require.GreaterOrEqual(t, time.Since(last), forgetHang)
+						last, waits = time.Now(), waits+1
+					}
+					require.NoError(t, c.CloseNow())
+					time.Sleep(3 * time.Minute)
+				}
+				require.Greater(t, waits, 5, "it is tried again")
+			})
+		})
+	}
+}
+
+// A server with a full queue takes long to connect, or answers 503. It is dialed as often as the other.
+func TestFullEndpointIsNotAvoided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(conntest.Network)
+		full := conntest.NewServer(n, "a.test:80", nil)
+		defer full.Close()
+		defer conntest.NewServer(n, "b.test:80", nil).Close()
+		n.Fault("a.test:80", conntest.Fault{Delay: 15 * time.Second})
+		d := &WebSocket{
+			URLs:        []string{"ws://a.test/", "ws://b.test/"},
+			DialContext: n.DialContext,
+			Rand:        rand.NewPCG(1, 2),
+		}
+		for range 40 {
+			full.Next(conntest.Status(503, nil), full.Accept)
+			c, err := d.Dial(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, c.CloseNow())
+			require.False(t, d.endpoints.hangs.at("ws://a.test:80"))
+			// the end of a caller says nothing of an endpoint
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if c, err := d.Dial(ctx); err == nil {
+				require.NoError(t, c.CloseNow())
+			}
+			cancel()
+			require.False(t, d.endpoints.hangs.at("ws://a.test:80"))
+		}
+		require.InDelta(t, 40, len(n.Dials("a.test:80")), 10)
+	})
+}
+
+// That is what shows that an endpoint is alive, not that it can be connected to.
+func TestAnsweredHandshakeEndsTheAvoidance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := new(conntest.Network)
+		defer conntest.NewServer(n, serverAddr, nil).Close()
+		n.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{Refuse: true}, conntest.Fault{})
+		d := &WebSocket{URL: serverURL, DialContext: n.DialContext}
+		for _, avoided := range []bool{true, true, false} {
+			if c, err := d.Dial(t.Context()); err == nil {
+				require.NoError(t, c.CloseNow())
+			}
+			require.Equal(t, avoided, d.endpoints.hangs.at("ws://server.example:80"))
+		}
 	})
 }
 

@@ -136,6 +136,8 @@ type Request struct {
 //     on with the next endpoint, so that an endpoint that never answers keeps no other from
 //     being asked.
 //   - An endpoint that asked us to stay away for a time is left out until then, unless all endpoints did.
+//   - An endpoint that could not be connected to in time, or did not answer the handshake, is asked last for
+//     10 minutes. A refusal, such as 503, is an answer.
 //   - If all endpoints fail, the most hopeful error decides what the [*Error] means, by its class of
 //     [backoff.Classify]: Overload first, because a server with too much to do needs longer waits
 //     from us; then Retry, Refresh, Slow, and Stop only if every endpoint says so.
