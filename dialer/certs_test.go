@@ -24,7 +24,7 @@ func newCertificate(t *testing.T, names ...string) tls.Certificate {
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: names[0]},
 		DNSNames:     names,
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP("fe80::1")},
 		NotBefore:    time.Unix(0, 0),
 		NotAfter:     time.Unix(1<<32, 0),
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},

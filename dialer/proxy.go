@@ -127,7 +127,7 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 		return nc, socks5(nc, proxy.User, address)
 	case "https":
 		var err error
-		if nc, err = handshakeTLS(ctx, nc, d.endpoints.configs().named(proxy.Hostname())); err != nil {
+		if nc, err = handshakeTLS(ctx, nc, d.endpoints.configs().forProxy(proxy.Hostname())); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 )
 
 // tlsConfigs has one TLS configuration for each host of an endpoint, so that the connections to a
@@ -37,11 +38,19 @@ func (c *tlsConfigs) forHost(host string) *tls.Config {
 	return c.named(host) // Prepare may name any host
 }
 
-// named returns a configuration with that ServerName.
+// named returns a configuration with the ServerName of host, which may have a zone.
 func (c *tlsConfigs) named(host string) *tls.Config {
 	named := c.base.Clone()
-	named.ServerName = host
+	named.ServerName, _, _ = strings.Cut(host, "%") // a certificate has no zone
 	return named
+}
+
+// forProxy returns the configuration of connections to a proxy. A list for Encrypted Client Hello is that of
+// the endpoints.
+func (c *tlsConfigs) forProxy(host string) *tls.Config {
+	own := c.named(host)
+	own.EncryptedClientHelloConfigList = nil
+	return own
 }
 
 // tlsDefaults completes c, nil for the zero Config, with the defaults that [WebSocket.TLS] documents.
@@ -55,7 +64,7 @@ func tlsDefaults(c *tls.Config) *tls.Config {
 	if c == nil {
 		c = &tls.Config{}
 	}
-	if c.MinVersion == 0 {
+	if c.MinVersion == 0 && c.EncryptedClientHelloConfigList == nil { // which allows no MinVersion below 1.3
 		c.MinVersion = tls.VersionTLS12
 	}
 	full := len(c.Certificates) > 0 || c.GetClientCertificate != nil || c.VerifyPeerCertificate != nil

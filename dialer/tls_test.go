@@ -2,8 +2,12 @@ package dialer
 
 import (
 	"context"
+	"crypto/ecdh"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -107,12 +111,134 @@ func TestTheEndpointsOfOneHostShareAConfiguration(t *testing.T) {
 	require.Len(t, c.byHost, 1)
 	require.Same(t, c.forHost("a"), c.forHost("a"))
 	require.Equal(t, "b", c.forHost("b").ServerName, "Prepare may name any host")
-	require.Equal(t, "p", c.named("p").ServerName)
+	require.Equal(t, "p", c.forProxy("p").ServerName)
 }
 
 func TestAMinVersionThatIsGivenIsKept(t *testing.T) {
 	require.Equal(t, uint16(tls.VersionTLS13), tlsDefaults(&tls.Config{MinVersion: tls.VersionTLS13}).MinVersion)
 	require.Equal(t, uint16(tls.VersionTLS10), tlsDefaults(&tls.Config{MinVersion: tls.VersionTLS10}).MinVersion)
+}
+
+// helloKey is a key for Encrypted Client Hello, and the list of it that a client gets.
+func helloKey(t *testing.T) (key tls.EncryptedClientHelloKey, list []byte) {
+	private, err := ecdh.X25519().GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	public, name := private.PublicKey().Bytes(), "public.example"
+	config := binary.BigEndian.AppendUint16([]byte{1, 0, 0x20}, uint16(len(public))) // an id, and X25519
+	config = append(append(config, public...), 0, 4, 0, 1, 0, 1, 0, byte(len(name))) // HKDF-SHA256 and AES-128-GCM
+	config = append(append(config, name...), 0, 0)                                   // no extensions
+	config = append(binary.BigEndian.AppendUint16([]byte{0xfe, 0x0d}, uint16(len(config))), config...)
+	key = tls.EncryptedClientHelloKey{Config: config, PrivateKey: private.Bytes()}
+	return key, append(binary.BigEndian.AppendUint16(nil, uint16(len(config))), config...)
+}
+
+// Whatever crypto/tls can do with a configuration, a dialer can do with it.
+func TestEachFieldOfATLSConfigWorks(t *testing.T) {
+	key, list := helloKey(t)
+	own := newCertificate(t, "client")
+	for name, set := range map[string]func(c *tls.Config){
+		"none":         func(*tls.Config) {},
+		"Rand":         func(c *tls.Config) { c.Rand = rand.Reader },
+		"Time":         func(c *tls.Config) { c.Time = time.Now },
+		"Certificates": func(c *tls.Config) { c.Certificates = []tls.Certificate{own} },
+		"GetClientCertificate": func(c *tls.Config) {
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
+		},
+		"VerifyPeerCertificate": func(c *tls.Config) {
+			c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
+		},
+		"VerifyConnection": func(c *tls.Config) {
+			c.VerifyConnection = func(tls.ConnectionState) error { return nil }
+		},
+		"NextProtos":         func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} },
+		"ServerName":         func(c *tls.Config) { c.ServerName = "www.example.com" },
+		"InsecureSkipVerify": func(c *tls.Config) { c.RootCAs, c.InsecureSkipVerify = nil, true },
+		"CipherSuites": func(c *tls.Config) {
+			c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
+		},
+		"SessionTicketsDisabled":      func(c *tls.Config) { c.SessionTicketsDisabled = true },
+		"ClientSessionCache":          func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(2) },
+		"MinVersion":                  func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 },
+		"MaxVersion":                  func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 },
+		"CurvePreferences":            func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} },
+		"DynamicRecordSizingDisabled": func(c *tls.Config) { c.DynamicRecordSizingDisabled = true },
+		"Renegotiation":               func(c *tls.Config) { c.Renegotiation = tls.RenegotiateOnceAsClient },
+		"KeyLogWriter":                func(c *tls.Config) { c.KeyLogWriter = io.Discard },
+		"EncryptedClientHello":        func(c *tls.Config) { c.EncryptedClientHelloConfigList = list },
+		"EncryptedClientHello and 1.3": func(c *tls.Config) {
+			c.EncryptedClientHelloConfigList, c.MinVersion = list, tls.VersionTLS13
+		},
+		"RejectionVerify": func(c *tls.Config) {
+			c.EncryptedClientHelloConfigList = list
+			c.EncryptedClientHelloRejectionVerify = func(tls.ConnectionState) error { return errFell }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSecureServer(t, func(t *testing.T, v *wsServer) {
+				v.TLS.EncryptedClientHelloKeys = []tls.EncryptedClientHelloKey{key}
+				v.TLS.ClientAuth = tls.RequestClientCert
+				set(v.dialer.TLS)
+				f := &Framed{
+					Address:     "example.com:443",
+					Framer:      conn.Lines{},
+					TLS:         v.dialer.TLS.Clone(),
+					DialContext: v.network.DialContext,
+				}
+				for range 2 {
+					state := v.handshake(t)
+					require.Equal(t, v.dialer.TLS.EncryptedClientHelloConfigList != nil, state.ECHAccepted)
+					c, err := f.Dial(t.Context())
+					require.NoError(t, err)
+					require.NoError(t, c.CloseNow())
+				}
+			})
+		})
+	}
+}
+
+// The list is that of the endpoint, and a proxy could not read such a hello.
+func TestEncryptedClientHelloIsNotForAProxy(t *testing.T) {
+	key, list := helloKey(t)
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
+		v.TLS.EncryptedClientHelloKeys = []tls.EncryptedClientHelloKey{key}
+		v.dialer.TLS.EncryptedClientHelloConfigList = list
+		v.proxy(t, "https", &proxyServer{})
+		require.True(t, v.handshake(t).ECHAccepted)
+	})
+}
+
+// The name of an interface, such as enP2p1s0 of Linux, may have letters of both cases. A certificate has
+// none.
+func TestAZoneKeepsItsCaseAndIsInNoCertificate(t *testing.T) {
+	const address = "[fe80::1%enP2p1s0]:443"
+	own := newCertificate(t, "server")
+	synctest.Test(t, func(t *testing.T) {
+		n := new(conntest.Network)
+		v := conntest.NewServer(n, address, nil)
+		defer v.Close()
+		v.TLS = &tls.Config{Certificates: []tls.Certificate{own}}
+		for _, d := range []interface {
+			dials
+			Host() string
+		}{
+			&WebSocket{
+				URL:         "wss://[FE80::1%25enP2p1s0]",
+				TLS:         &tls.Config{RootCAs: poolOf(own)},
+				DialContext: n.DialContext,
+			},
+			&Framed{
+				Address:     "[fe80::1%enP2p1s0]:443",
+				Framer:      conn.Lines{},
+				TLS:         &tls.Config{RootCAs: poolOf(own)},
+				DialContext: n.DialContext,
+			},
+		} {
+			require.Equal(t, address, d.Host())
+			c, err := d.Dial(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, c.CloseNow())
+		}
+	})
 }
 
 // tlsPeer is a server of TLS on a loopback port that demands a client certificate, and

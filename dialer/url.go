@@ -102,13 +102,18 @@ func redacted(u *url.URL) string {
 // defaultPorts has the port of each scheme of an endpoint or a proxy that needs none.
 var defaultPorts = map[string]string{"ws": "80", "wss": "443", "http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 
-// hostPort returns the address of u, for dialing.
+// hostPort returns the address of u, for dialing, in lower case except for the zone of an IPv6 address, which
+// is the name of an interface.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = defaultPorts[u.Scheme]
 	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+	host, zone, zoned := strings.Cut(u.Hostname(), "%")
+	if host = strings.ToLower(host); zoned {
+		host += "%" + zone
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // validHost reports whether net/http would send host as it is. It replaces a bad one by

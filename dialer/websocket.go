@@ -60,12 +60,13 @@ type WebSocket struct {
 	// see [conn.WebSocket.Subprotocol]. Default: none.
 	Subprotocols []string
 
-	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the host of the
-	// endpoint. NextProtos is not used. A nil ClientSessionCache means a cache of this WebSocket, so
-	// that a redial resumes the session and the server need not sign anew, which costs much with an
-	// RSA key. There is no such cache with SessionTicketsDisabled, and none with Certificates,
-	// GetClientCertificate or VerifyPeerCertificate, because a resumed session keeps the old client
-	// certificate and skips that check. Default: the zero Config.
+	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, or TLS 1.3 with an EncryptedClientHelloConfigList,
+	// which is not used for a proxy. An empty ServerName means the host of the endpoint. NextProtos is not
+	// used. A nil ClientSessionCache means a cache of this WebSocket, so that a redial resumes the session
+	// and the server need not sign anew, which costs much with an RSA key. There is no such cache with
+	// SessionTicketsDisabled, and none with Certificates, GetClientCertificate or VerifyPeerCertificate,
+	// because a resumed session keeps the old client certificate and skips that check. Default: the zero
+	// Config.
 	TLS *tls.Config
 
 	// Compression is how messages are compressed (permessage-deflate, RFC 7692), if the server
