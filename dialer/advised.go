@@ -29,7 +29,7 @@ func (d *WebSocket) advised(ctx context.Context, e *endpoints) (to *url.URL, end
 	return to, endpoint
 }
 
-// follow decides whether raw may be followed. Its error holds no part of it but the host.
+// follow decides whether raw may be followed. Its error holds no part of it but the scheme and the host.
 func (d *WebSocket) follow(raw string, e *endpoints) (to *url.URL, endpoint int, err error) {
 	u, err := parseURL(raw)
 	switch {
@@ -49,7 +49,8 @@ func (d *WebSocket) follow(raw string, e *endpoints) (to *url.URL, endpoint int,
 			return u, foreign, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("advised address: %s is none of the endpoints", printable(u.Scheme+"://"+u.Host))
+	shown := d.secrets.print(u.Scheme + "://" + u.Host)
+	return nil, 0, fmt.Errorf("advised address: %s is none of the endpoints", shown)
 }
 
 // dialAdvised makes one attempt at u, in the place of a round.

@@ -36,23 +36,23 @@ func newAnswerError(resp *http.Response, about string) *answerError {
 
 // refusal returns the error for an answer other than 101 to the handshake r; behind is the data that came together
 // with the header.
-func refusal(r *request, subprotocols []string, resp *http.Response, behind []byte) *answerError {
+func refusal(r *request, resp *http.Response, behind []byte) *answerError {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return newAnswerError(resp, "not a WebSocket endpoint")
 	case code >= 300 && code < 400:
-		return newAnswerError(resp, redirected(r, subprotocols, resp.Header.Get("Location")))
+		return newAnswerError(resp, redirected(r, resp.Header.Get("Location")))
 	case code == http.StatusBadRequest && r.url.Scheme == "ws" && strings.Contains(string(behind), "HTTPS"):
 		// nginx and Go answer so to a client without TLS. They send header and body
 		// together, so there is no need to wait for a body.
 		return newAnswerError(resp, "is this a wss server?")
 	}
-	return newAnswerError(resp, saidIn(resp, r.secrets(subprotocols)))
+	return newAnswerError(resp, saidIn(resp, r.secrets))
 }
 
-// redirected returns a text that says where a redirect leads and what to do about it. The user, the query, and a path
-// that repeats a secret are left out.
-func redirected(r *request, subprotocols []string, location string) string {
+// redirected returns a text that says where a redirect leads and what to do about it. The user, the query,
+// and the secrets of r are left out.
+func redirected(r *request, location string) string {
 	to, err := r.url.Parse(location)
 	if err != nil || location == "" {
 		return "redirected, but the answer does not say where to: ask the operator of the server for the right URL"
@@ -63,10 +63,11 @@ func redirected(r *request, subprotocols []string, location string) string {
 	case "https":
 		to.Scheme = "wss"
 	}
-	if repeats(to.Path, r.secrets(subprotocols)) {
-		to.Path, to.RawPath = "/...", ""
-	}
-	return fmt.Sprintf("redirected to %s, and redirects are not followed: if that is the right server, make it the URL", strconv.Quote(redacted(to)))
+	where := strconv.Quote(r.secrets.print(withoutQuery(to)))
+	return fmt.Sprintf(
+		"redirected to %s, and redirects are not followed: if that is the right server, make it the URL",
+		where,
+	)
 }
 
 // retryAfter returns how long the sender of an answer asks us to stay away, by its own

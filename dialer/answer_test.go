@@ -1,10 +1,13 @@
 package dialer
 
 import (
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +27,11 @@ func TestAnswersAreExplained(t *testing.T) {
 		code   int
 		class  backoff.Class
 	}{
-		"200 OK: not a WebSocket endpoint":       {text(200, "welcome"), 200, backoff.ClassSlow},
+		"200 OK: not a WebSocket endpoint": {text(200, "welcome"), 200, backoff.ClassSlow},
+		"300 Multiple Choices: redirected, but the answer does not say where to: " +
+			"ask the operator of the server for the right URL": {
+			text(300, ""), 300, backoff.ClassSlow,
+		},
 		"401 Unauthorized":                       {text(401, "unauthorized"), 401, backoff.ClassSlow},
 		`401 Unauthorized: "token expired"`:      {text(401, "token expired\nask for another"), 401, backoff.ClassSlow},
 		"404 Not Found":                          {text(404, ""), 404, backoff.ClassSlow},
@@ -50,6 +57,23 @@ func TestAnswersAreExplained(t *testing.T) {
 				require.Equal(t, c.code, e.StatusCode)
 				require.Equal(t, c.class, backoff.Classify(e).Class)
 			})
+		})
+	}
+}
+
+// Only a peer that ends the connection without an answer is an EOF.
+func TestWhatEndsTheConnectionIsTheErrorOfTheAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		from io.Reader
+		want error
+	}{
+		"no answer":      {strings.NewReader(""), io.EOF},
+		"half an answer": {strings.NewReader("HTTP/1.1 101 Swi"), io.ErrUnexpectedEOF},
+		"a reset":        {iotest.ErrReader(syscall.ECONNRESET), syscall.ECONNRESET},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := readAnswer(c.from, &http.Request{Method: http.MethodGet})
+			require.Equal(t, c.want, err)
 		})
 	}
 }
@@ -88,8 +112,8 @@ func TestARedirectIsRefusedAtOnce(t *testing.T) {
 		"":                                `redirected to "ws://server.example/"` + advice,
 		"https://elsewhere.example/a?b=c": `redirected to "wss://elsewhere.example/a"` + advice,
 		"feed/":                           `redirected to "ws://server.example/feed/"` + advice,
-		"/no/qsecret":                     `redirected to "ws://server.example/..."` + advice,
-		"/no/token.psecret":               `redirected to "ws://server.example/..."` + advice,
+		"/no/qsecret":                     `redirected to "ws://server.example/no/..."` + advice,
+		"/no/token.psecret":               `redirected to "ws://server.example/no/..."` + advice,
 		"http://[::1":                     "redirected, but the answer does not say where to: ask the operator of the server for the right URL", // net/http would return an error of its own
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {

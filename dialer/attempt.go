@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -15,8 +14,8 @@ import (
 // attempt is one attempt at one endpoint: connect, then TLS if the scheme of url wants it, then
 // open. Each stage has its limit.
 type attempt struct {
-	url     *url.URL // need not be one of the endpoints, because Prepare may change it
-	foreign bool     // the host gets no client certificate
+	*request
+	foreign bool // the host gets no client certificate
 
 	// connect returns the connection to the endpoint. It taps the connection by w as soon as there is
 	// a socket, so that cutting w ends whatever goes on above it.
@@ -51,7 +50,7 @@ func (e *endpoints) attempt(parent context.Context, a *attempt) (conn.Conn, *Err
 		_ = c.CloseNow()
 	}
 	raise(err)
-	return nil, failure(a.url, ended, err)
+	return nil, failure(a.request, ended, err)
 }
 
 // connectAndOpen makes the connection. It calls end if a stage takes longer than its limit.

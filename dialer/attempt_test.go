@@ -258,7 +258,7 @@ func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opened := &closes{}
 		a := &attempt{
-			url:     &url.URL{Scheme: "tcp", Host: "host:1"},
+			request: &request{url: &url.URL{Scheme: "tcp", Host: "host:1"}},
 			connect: func(context.Context, *conn.Wire) (net.Conn, error) { return &net.TCPConn{}, nil },
 			open: func(context.Context, *conn.Wire, net.Conn) (conn.Conn, error) {
 				if over {

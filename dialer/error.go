@@ -20,10 +20,9 @@ import (
 //
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
-// and never holds a secret: it is made without the user and the query of a URL, and a text that a
+// and its text never holds a secret of the dial, which guarantee 5 of the package defines. A text that a
 // server wrote is quoted and cut at 256 bytes. If a server refuses a handshake with a short text or JSON, its first
-// line is in the Error, such as "401 Unauthorized: "token expired"". The line is left out if it repeats a part of
-// what only the server should see: the user, the query, the header, or a subprotocol.
+// line is in the Error, such as "401 Unauthorized: "token expired"".
 //
 // An Error with a StatusCode or a RetryAfter unwraps to an error with the methods
 // StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
@@ -32,7 +31,7 @@ type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a Framed: tcp://host:port or tls://host:port
 	StatusCode int           // of the server's answer to the handshake, 101 if that answer was wrong; 0: there was no answer
 	RetryAfter time.Duration // how long the server or a proxy asked us to stay away; 0: it did not
-	Err        error         // the cause
+	Err        error         // the cause; what it wraps may have a secret in its text
 
 	// Endpoints has the errors of all endpoints, in the order in which they were asked, if there were
 	// several. The other fields are then copied from the error that decides: see [WebSocket.Dial].
@@ -93,10 +92,10 @@ func (r *refusedCredentials) Verdict() backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRefresh}
 }
 
-// failure returns the Error of an attempt at u that ended with err. ended is why the
+// failure returns the Error of an attempt at r, which ended with err. ended is why the
 // context of the attempt ended, or nil. If there was an answer, the answer decides.
-func failure(u *url.URL, ended, err error) *Error {
-	e := &Error{Endpoint: redacted(u)}
+func failure(r *request, ended, err error) *Error {
+	e := &Error{Endpoint: r.endpoint()}
 	answer, answered := err.(*answerError)
 	proxy, proxied := err.(*ProxyError)
 	switch {
@@ -114,14 +113,14 @@ func failure(u *url.URL, ended, err error) *Error {
 	case proxied:
 		e.Err = proxy
 	default:
-		e.Err = explain(u, err)
+		e.Err = explain(r.url, r.secrets, err)
 	}
 	return e
 }
 
-// explain returns an error whose text explains err to a person, without the URL that the
-// layers below put into it.
-func explain(u *url.URL, err error) error {
+// explain returns an error whose text explains err, of a dial to u, to a person, without the secrets and
+// without the URL that the layers below put into it.
+func explain(u *url.URL, s *secrets, err error) error {
 	outer, wrapped := errors.AsType[*url.Error](err)
 	switch {
 	case explained(err): // which may wrap a url.Error
@@ -138,12 +137,12 @@ func explain(u *url.URL, err error) error {
 	case secure != "" && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
 		return &slowError{cause{"answered with TLS: is this " + secure + "?", err}, true}
 	case is[textproto.ProtocolError](err), strings.Contains(text, "malformed HTTP"): // which has no type of its own
-		return &slowError{cause{text, err}, true}
+		return &slowError{cause{s.print(text), err}, true}
 	}
 	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok && c.Reason == x509.Expired && c.Cert != nil {
 		// The text of package x509 has the present time in it and never repeats.
 		text = fmt.Sprintf("certificate is valid only from %s to %s", c.Cert.NotBefore.UTC().Format(time.RFC3339), c.Cert.NotAfter.UTC().Format(time.RFC3339))
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	} else if text = s.print(text); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		text = "connection closed during the handshake: " + text
 	}
 	return &cause{text, err}
@@ -171,14 +170,14 @@ func withoutURLs(err error) string {
 	for _, u := range urlErrors(err) {
 		safe := strings.ToLower(u.Op) + ": malformed URL"
 		if parsed, err := url.Parse(u.URL); err == nil && u.Op != "parse" {
-			safe = strings.ToLower(u.Op) + " " + redacted(parsed) + ": " + withoutURLs(u.Err)
+			safe = strings.ToLower(u.Op) + " " + withoutQuery(parsed) + ": " + withoutURLs(u.Err)
 		}
 		text = strings.ReplaceAll(text, u.Error(), safe)
 		if strings.Contains(text, u.URL) {
-			return printable(safe)
+			return safe
 		}
 	}
-	return printable(text)
+	return text
 }
 
 // urlErrors finds the outermost [url.Error] on each branch of err.
@@ -189,9 +188,7 @@ func urlErrors(err error) []*url.Error {
 	var found []*url.Error
 	switch w := err.(type) {
 	case interface{ Unwrap() error }:
-		if inner := w.Unwrap(); inner != nil {
-			found = urlErrors(inner)
-		}
+		found = urlErrors(w.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, inner := range w.Unwrap() {
 			found = append(found, urlErrors(inner)...)

@@ -17,9 +17,9 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// secrets are planted in the URL, the query, the header, the proxy, Location
+// planted are the secrets in the URL, the query, the header, the proxy, Location
 // and the server's texts.
-var secrets = []string{"passwd", "user", "qsecret", "hsecret", "ppasswd", "lsecret", "ssecret"}
+var planted = []string{"passwd", "user", "qsecret", "hsecret", "ppasswd", "lsecret", "ssecret"}
 
 // requireNoSecret looks at everything that a program might print of err.
 func requireNoSecret(t *testing.T, err error) {
@@ -27,7 +27,7 @@ func requireNoSecret(t *testing.T, err error) {
 	var e *Error
 	require.ErrorAs(t, err, &e)
 	for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), e.Endpoint, e.Unwrap().Error()} {
-		for _, s := range secrets {
+		for _, s := range planted {
 			require.NotContains(t, text, s)
 		}
 		require.Less(t, len(text), 1000)
@@ -111,6 +111,8 @@ func TestWhatAServerWroteIsCutAndQuoted(t *testing.T) {
 func TestPrintableEscapesWhatATerminalObeys(t *testing.T) {
 	require.Equal(t, `a\x1b[31m\nb\u202eü`, printable("a\x1b[31m\nb\u202eü"))
 	require.Equal(t, "\ufffd", printable("\xff"))
+	zeros := strings.Repeat("\x00", maxText)
+	require.Equal(t, strings.Repeat(`\x00`, maxText/4)+"...", printable(zeros), "cut once escaped")
 }
 
 // Whatever URL a program is given: no text has the password or the query.

@@ -86,7 +86,7 @@ func (d *Framed) DialTimeout(t schedule.Attempt) time.Duration {
 // dial makes one attempt at one endpoint.
 func (d *Framed) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
 	return d.endpoints.attempt(ctx, &attempt{
-		url: u,
+		request: &request{url: u},
 		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
 			return d.endpoints.connectTo(ctx, w, u.Host)
 		},

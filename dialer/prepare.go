@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
@@ -13,18 +14,38 @@ import (
 
 // request is one handshake, checked.
 type request struct {
-	url    *url.URL
-	header http.Header // never nil; its Host, if it has one, replaces that of the URL
+	url     *url.URL    // need not be one of the endpoints, because Prepare may change it
+	header  http.Header // never nil; its Host, if it has one, replaces that of the URL
+	secrets *secrets
+	advised bool // a server has chosen the URL
+}
+
+// endpoint returns the URL as it may be printed.
+func (r *request) endpoint() string {
+	if r.advised {
+		return r.secrets.print(withoutQuery(r.url))
+	}
+	return redacted(r.url)
 }
 
 // prepareError is an error of Prepare. It ends a round: Prepare is not called for the next
 // endpoint.
 type prepareError struct{ cause }
 
-// prepare makes the handshake for u with the header h, with the help of Prepare.
-func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refresh bool) (*request, error) {
+// newRequest returns the handshake for u with the header h, before Prepare.
+func (d *WebSocket) newRequest(u *url.URL, h http.Header) *request {
+	if slices.Contains(d.endpoints.urls, u) {
+		return &request{u, h, d.secrets, false}
+	}
+	s := newSecrets(d.secrets, d.Conn.Redact)
+	s.addURL(u)
+	return &request{u, h, s.orBase(), true}
+}
+
+// prepare lets Prepare change r.
+func (d *WebSocket) prepare(ctx context.Context, r *request, refresh bool) error {
 	if d.Prepare == nil {
-		return &request{u, h}, nil
+		return nil
 	}
 	if try := schedule.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
@@ -33,29 +54,39 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refr
 	_, limit := d.endpoints.limits(schedule.AttemptFrom(ctx))
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"not prepared", limit})
 	defer cancel()
-	r := &Request{URL: u.String(), Header: h}
-	_, err := call(func() (struct{}, error) { return struct{}{}, d.Prepare(limited, r) })
+	given := r.url.String()
+	p := &Request{URL: given, Header: r.header}
+	_, err := call(func() (struct{}, error) { return struct{}{}, d.Prepare(limited, p) })
 	raise(err)
+	u, wrong := parseURL(p.URL)
+	s := newSecrets(r.secrets, d.Conn.Redact)
+	if s.addHeader(p.Header); u != nil {
+		s.addURL(u)
+	} else {
+		s.add(p.URL)
+	}
+	r.secrets = s.orBase()
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
-		return nil, &prepareError{cause{err.Error(), err}}
+		return &prepareError{cause{err.Error(), err}}
 	case err != nil:
-		return nil, &prepareError{cause{"prepare: " + withoutURLs(err), err}}
+		return &prepareError{cause{"prepare: " + r.secrets.print(withoutURLs(err)), err}}
+	case wrong != nil:
+		return &prepareError{cause{"prepare: Request.URL: " + wrong.Error(), wrong}}
 	}
-	prepared, err := parseURL(r.URL)
-	if err != nil {
-		return nil, &prepareError{cause{"prepare: Request.URL: " + err.Error(), err}}
+	if err := validateHeader(p.Header); err != nil {
+		return &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
 	}
-	if err := validateHeader(r.Header); err != nil {
-		return nil, &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
+	if p.URL != given {
+		r.url = u
 	}
-	if r.Header == nil {
-		r.Header = http.Header{}
+	if r.header = p.Header; r.header == nil {
+		r.header = http.Header{}
 	}
-	return &request{prepared, r.Header}, nil
+	return nil
 }
 
 // handshakeHeaders are the headers that the handshake sets itself.
@@ -64,11 +95,12 @@ var handshakeHeaders = []string{
 	"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version",
 }
 
-// validateHeader returns an error if a header of h is wrong, with its name and without its value.
+// validateHeader returns an error if a header of h is wrong, with its name and without its value. A name that
+// is wrong is not in the error, because it may be a whole line.
 func validateHeader(h http.Header) error {
 	for name, values := range h {
-		if !validToken(name) {
-			return fmt.Errorf("%q is no name of a header", printable(name))
+		if err := checkToken(name); err != nil {
+			return fmt.Errorf("the name of a header %w", err)
 		}
 		for _, v := range values {
 			if !validValue(v) {

@@ -58,7 +58,8 @@ func (e *ProxyError) Verdict() backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRetry}
 }
 
-// connect returns a connection to the endpoint of r: direct, or through a proxy.
+// connect returns a connection to the endpoint of r: direct, or through a proxy, whose login is then one of
+// the secrets of r.
 func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.Conn, error) {
 	e, address := d.endpoints, hostPort(r.url)
 	proxy, err := d.chooseProxy(ctx, r)
@@ -71,6 +72,9 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 	if proxy, err = checkProxy(proxy); err != nil {
 		return nil, &ProxyError{Err: err}
 	}
+	s := newSecrets(r.secrets, d.Conn.Redact)
+	s.addURL(proxy)
+	r.secrets = s.orBase()
 	nc, err := e.connectTo(ctx, w, hostPort(proxy))
 	if err == nil {
 		nc, err = d.tunnel(ctx, nc, proxy, address)
@@ -82,7 +86,7 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 	if e, ok := err.(*answerError); ok {
 		return nil, &ProxyError{Proxy: name, StatusCode: e.code, Err: e}
 	}
-	return nil, &ProxyError{Proxy: name, Err: explain(proxy, err)}
+	return nil, &ProxyError{Proxy: name, Err: explain(proxy, r.secrets, err)}
 }
 
 // chooseProxy asks for the proxy of r. An error from there is not printed, because that

@@ -63,8 +63,8 @@ func TestTheAnswerOfAProxyIsTheProxys(t *testing.T) {
 	for code, class := range map[int]backoff.Class{
 		400: backoff.ClassRetry, 401: backoff.ClassSlow, 403: backoff.ClassSlow, 404: backoff.ClassRetry,
 		407: backoff.ClassSlow, 410: backoff.ClassRetry, 426: backoff.ClassRetry, 429: backoff.ClassOverload,
-		302: backoff.ClassRetry, 500: backoff.ClassRetry, 502: backoff.ClassRetry, 503: backoff.ClassOverload,
-		504: backoff.ClassOverload, 101: backoff.ClassRetry,
+		300: backoff.ClassRetry, 302: backoff.ClassRetry, 500: backoff.ClassRetry, 502: backoff.ClassRetry,
+		503: backoff.ClassOverload, 504: backoff.ClassOverload, 101: backoff.ClassRetry,
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {
 			v.proxy(t, "http", &proxyServer{answer: fmt.Sprintf("HTTP/1.1 %d X\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\n", code)})

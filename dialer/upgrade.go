@@ -21,7 +21,7 @@ import (
 // [WebSocket.FollowHint].
 func (d *WebSocket) attempt(ctx context.Context, r *request, foreign bool) (conn.Conn, *Error) {
 	return d.endpoints.attempt(ctx, &attempt{
-		url: r.url, foreign: foreign,
+		request: r, foreign: foreign,
 		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) { return d.connect(ctx, w, r) },
 		open: func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error) {
 			return d.upgrade(ctx, w, nc, r)
@@ -42,12 +42,17 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 	switch {
 	case err == nil:
 		u.body.open = true
-		return conn.NewWebSocket(ws, w, &d.Conn)
+		return conn.NewWebSocket(ws, w, d.connOptions(r))
 	case u.body != nil: // a 101 that is wrong; coder/websocket says how
 		text, _, _ := strings.Cut(err.Error(), ", key ") // our key is different in each handshake
-		return nil, newAnswerError(u.resp, printable(strings.TrimPrefix(text, "failed to WebSocket dial: ")))
+		text = strings.TrimPrefix(text, "failed to WebSocket dial: ")
+		if strings.HasPrefix(text, "unsupported permessage-deflate parameter") {
+			text += ", which was not offered; " +
+				"to do without compression set WebSocket.Compression to websocket.CompressionDisabled"
+		}
+		return nil, newAnswerError(u.resp, r.secrets.print(text))
 	case u.resp != nil:
-		return nil, refusal(r, d.Subprotocols, u.resp, u.behind)
+		return nil, refusal(r, u.resp, u.behind)
 	}
 	return nil, err
 }

@@ -12,14 +12,14 @@ import (
 // sum of both, and no header; TLS, TCP, proxy and compression are the browser's.
 func (d *WebSocket) attempt(parent context.Context, r *request, _ bool) (conn.Conn, *Error) {
 	if len(r.header) > 0 {
-		return nil, &Error{Endpoint: redacted(r.url), Err: errors.New("a browser cannot send a header with the handshake")}
+		return nil, &Error{Endpoint: r.endpoint(), Err: errors.New("a browser cannot send a header with the handshake")}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	defer endAfter(cancel, d.endpoints.dialTimeout(schedule.AttemptFrom(parent)), "not connected")()
-	ws, err := conn.OpenWebSocket(ctx, r.url.String(), d.Subprotocols, &d.Conn)
+	ws, err := conn.OpenWebSocket(ctx, r.url.String(), d.Subprotocols, d.connOptions(r))
 	if err != nil {
-		return nil, failure(r.url, context.Cause(ctx), err)
+		return nil, failure(r, context.Cause(ctx), err)
 	}
 	return ws, nil
 }

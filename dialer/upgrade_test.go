@@ -48,6 +48,8 @@ const (
 
 func TestABad101IsRefusedAtOnce(t *testing.T) {
 	long := strings.Repeat("x", 1000)
+	const notOffered = `client_max_window_bits=12", which was not offered; ` +
+		`to do without compression set WebSocket.Compression to websocket.CompressionDisabled`
 	for want, answer := range map[string]conntest.Answer{
 		`invalid Sec-WebSocket-Accept "nope\u202e"`:                     switching("", upgradeLine, connectionLine, "Sec-WebSocket-Accept: nope\u202e"),
 		`invalid Sec-WebSocket-Accept ""`:                               switching("", upgradeLine, connectionLine),
@@ -59,7 +61,20 @@ func TestABad101IsRefusedAtOnce(t *testing.T) {
 		`unsupported extensions from server`:                            switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: x-gzip"),
 		`unsupported extensions from server: [{name:permessage-deflate`: switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate"),
 		`unsupported permessage-deflate parameter: "x"`:                 switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate; x"),
-		`unsupported permessage-deflate parameter: ""`:                  switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate;"),
+		notOffered: switching(
+			"",
+			upgradeLine,
+			connectionLine,
+			acceptLine,
+			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12",
+		),
+		`unsupported permessage-deflate parameter: ""`: switching(
+			"",
+			upgradeLine,
+			connectionLine,
+			acceptLine,
+			"Sec-WebSocket-Extensions: permessage-deflate;",
+		),
 	} {
 		t.Run(want, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
@@ -126,6 +141,17 @@ func TestWhatComesWithThe101IsRead(t *testing.T) {
 			require.Equal(t, want, m)
 		}
 	})
+}
+
+// One byte is the least that may come with it.
+func TestOneByteWithThe101IsRead(t *testing.T) {
+	h := newHungUp("HTTP/1.1 101 Switching Protocols\r\n\r\n\x81")
+	u, err := h.ask(t)
+	require.NoError(t, err)
+	u.body.open = true
+	got, err := io.ReadAll(u.body)
+	require.NoError(t, err)
+	require.Equal(t, "\x81", string(got))
 }
 
 // hungUp is a connection whose peer has answered, and hung up before it read.

@@ -3,6 +3,7 @@ package dialer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -94,10 +95,11 @@ func validPort(port string) bool {
 	return err == nil && n > 0
 }
 
-// redacted returns u as it may be printed: scheme, host and path.
-func redacted(u *url.URL) string {
-	return printable(u.Scheme + "://" + u.Host + u.EscapedPath())
-}
+// redacted returns u, which is of the configuration, as it may be printed.
+func redacted(u *url.URL) string { return printable(withoutQuery(u)) }
+
+// withoutQuery returns the scheme, host and path of u.
+func withoutQuery(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // defaultPorts has the port of each scheme of an endpoint or a proxy that needs none.
 var defaultPorts = map[string]string{"ws": "80", "wss": "443", "http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
@@ -124,12 +126,21 @@ func validHost(host string) bool {
 	})
 }
 
-// validToken reports whether s is a token of RFC 9110, section 5.6.2: the name of a header, or a
-// subprotocol.
-func validToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !alphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
+// tokenMarks are the characters of a token that are no letters and no digits.
+const tokenMarks = "!#$%&'*+-.^_`|~"
+
+// checkToken returns an error if s is no token of RFC 9110, section 5.6.2: the name of a header, or a
+// subprotocol. The error has no part of s but one character.
+func checkToken(s string) error {
+	if s == "" {
+		return errors.New("is empty")
+	}
+	for i, r := range s {
+		if !alphanumeric(r) && !strings.ContainsRune(tokenMarks, r) {
+			return fmt.Errorf("has %q at byte %d: want letters, digits and %s only", r, i, tokenMarks)
+		}
+	}
+	return nil
 }
 
 // validValue reports whether s can be the value of a header (RFC 9110, section 5.5).

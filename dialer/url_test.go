@@ -3,6 +3,7 @@ package dialer
 import (
 	"context"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,11 +11,11 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// asked is a resolver that notes the names it is asked for, and knows none.
-type asked []string
+// asked is a resolver that notes the name it is asked for, and knows none.
+type asked struct{ atomic.Value }
 
 func (a *asked) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	*a = append(*a, host)
+	a.Store(host)
 	return nil, errFell
 }
 
@@ -33,8 +34,8 @@ func TestNamesOutsideOfASCIIAreConverted(t *testing.T) {
 		require.ErrorContains(t, err, "dial wss://"+want+":7/x: ")
 		_, err = f.Dial(t.Context())
 		require.ErrorContains(t, err, "dial tcp://"+want+":7: ")
-		require.Equal(t, asked{want}, a)
-		require.Equal(t, asked{want}, b)
+		require.Equal(t, want, a.Load())
+		require.Equal(t, want, b.Load())
 		require.Equal(t, want+":7", w.Host())
 	}
 }

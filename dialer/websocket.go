@@ -35,13 +35,14 @@ type WebSocket struct {
 	// URL. A header that the handshake sets itself is an error. Default: none.
 	Header http.Header
 
-	// Prepare may change the URL and the header before each endpoint is dialed, for example to make
-	// new credentials. No socket is open at that time. ctx ends with the attempt, and when
-	// HandshakeTimeout is over. If the server refused the last credentials, with 401 or 403,
-	// [schedule.AttemptFrom] of ctx has Refresh set; such a refusal is a [backoff.ClassRefresh], after
-	// which a supervisor dials again within a second. An error of Prepare ends the attempt, and is
-	// printed, except for the URL in a [url.Error]. Prepare is called by several goroutines at
-	// once if Dial is. Default: none.
+	// Prepare may change the URL and the header before each endpoint is dialed, for example to make new
+	// credentials. No socket is open at that time. ctx ends with the attempt, and when HandshakeTimeout is
+	// over. If the server refused the last credentials, with 401 or 403, [schedule.AttemptFrom] of ctx has
+	// Refresh set; such a refusal is a [backoff.ClassRefresh], after which a supervisor dials again within a
+	// second. An error of Prepare ends the attempt, and is printed, except for the URL in a [url.Error] and
+	// the secrets in the Request. If a supervisor has a Gate and the URL is at another host, Prepare is
+	// called again when the gate has admitted that host. Prepare is called by several goroutines concurrently
+	// if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
 	// FollowHint reports whether an address that a server has advised may be dialed although no URL
@@ -73,8 +74,9 @@ type WebSocket struct {
 	// agrees. With websocket.CompressionContextTakeover a message may refer to earlier ones,
 	// which compresses better, but each connection then holds memory for as long as it lives:
 	// about 1.2 MB from the first message of 128 bytes or more that it sends, and up to 32 KiB of
-	// the messages received. A compressed message travels in one frame, so that no ping is answered
-	// while a large one is sent. Default: websocket.CompressionDisabled.
+	// the messages received. A server that answers with a parameter which was not offered
+	// (RFC 7692, section 7.1), such as client_max_window_bits, is refused: such a server needs
+	// CompressionDisabled. Default: websocket.CompressionDisabled.
 	Compression websocket.CompressionMode
 
 	// Proxy chooses the proxy for each attempt, as in [http.Transport]: a URL of
@@ -118,6 +120,7 @@ type WebSocket struct {
 
 	once      sync.Once
 	endpoints *endpoints // made by setup
+	secrets   *secrets   // of all dials; likewise
 }
 
 // Request is one handshake, about to be made.
@@ -172,7 +175,8 @@ func (d *WebSocket) dialFrames(ctx context.Context, e *endpoints) (conn.Conn, er
 func (d *WebSocket) Validate() error { return d.setup().err }
 
 // Host returns the host and port of the endpoint, or of all endpoints, sorted and joined
-// by commas. If an option is wrong, Host is empty.
+// by commas. If Prepare or an advised address sends a dial to another host, a supervisor is
+// notified: see [schedule.Attempt].Host. If an option is wrong, Host is empty.
 func (d *WebSocket) Host() string { return d.setup().hosts() }
 
 // Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and
@@ -198,15 +202,25 @@ func (d *WebSocket) dialWith(ctx context.Context, u *url.URL, refresh, foreign b
 	if foreign || header == nil {
 		header = http.Header{}
 	}
-	r, err := d.prepare(ctx, u, header, refresh)
-	if err != nil {
-		return nil, &Error{Endpoint: redacted(u), Err: err}
+	r := d.newRequest(u, header)
+	if err := d.prepare(ctx, r, refresh); err != nil {
+		return nil, &Error{Endpoint: r.endpoint(), Err: err}
 	}
 	c, failure := d.attempt(ctx, r, foreign)
 	if failure != nil && d.Prepare != nil {
 		failure.refused = failure.StatusCode == http.StatusUnauthorized || failure.StatusCode == http.StatusForbidden
 	}
 	return c, failure
+}
+
+// connOptions returns the options of the connection that r opens.
+func (d *WebSocket) connOptions(r *request) *conn.WebSocketOptions {
+	if r.secrets == nil {
+		return &d.Conn
+	}
+	o := d.Conn
+	o.Redact = r.secrets.redact
+	return &o
 }
 
 // setup checks the options and makes what all dials share. It does so once.
@@ -217,6 +231,13 @@ func (d *WebSocket) setup() *endpoints {
 		if config != nil {
 			config.NextProtos = nil // because the upgrade is HTTP/1.1
 		}
+		s := newSecrets(nil, d.Conn.Redact)
+		for _, u := range urls {
+			s.addURL(u)
+		}
+		s.addHeader(d.Header)
+		s.add(d.Subprotocols...)
+		d.secrets = s.orBase()
 		d.endpoints = newEndpoints("WebSocket", urls, settings{
 			tls: config, dialContext: d.DialContext, tcp: &d.TCP, conn: &d.Conn, source: d.Rand,
 			connectTimeout: d.ConnectTimeout, handshakeTimeout: d.HandshakeTimeout,
@@ -231,11 +252,11 @@ func (d *WebSocket) validate() error {
 		return fmt.Errorf("Header: %w", err)
 	}
 	for i, s := range d.Subprotocols {
-		if !validToken(s) {
-			return fmt.Errorf("Subprotocols[%d]: %q is no token: want letters, digits and punctuation, one name each", i, printable(s))
+		if err := checkToken(s); err != nil { // which does not print it, because it may be a credential
+			return fmt.Errorf("Subprotocols[%d]: it %w", i, err)
 		}
-		if slices.Contains(d.Subprotocols[:i], s) {
-			return fmt.Errorf("Subprotocols[%d]: %q is there twice", i, printable(s))
+		if first := slices.Index(d.Subprotocols, s); first < i {
+			return fmt.Errorf("Subprotocols[%d]: it is the same as Subprotocols[%d]", i, first)
 		}
 	}
 	if err := d.Split.Validate(); err != nil {

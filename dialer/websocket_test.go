@@ -180,11 +180,7 @@ func TestPrepareCannotMakeABadHandshake(t *testing.T) {
 
 func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		var refresh []bool
-		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
-			return nil
-		}
+		refreshes := v.recordRefreshes()
 		v.Next(conntest.Status(401, nil), v.Accept)
 		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
 		v.dial(t).CloseNow()
@@ -192,7 +188,7 @@ func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 		c, err := v.dialer.Dial(schedule.WithAttempt(t.Context(), schedule.Attempt{Refresh: true}))
 		require.NoError(t, err)
 		c.CloseNow()
-		require.Equal(t, []bool{false, true, false, true}, refresh)
+		require.Equal(t, []bool{false, true, false, true}, *refreshes)
 	})
 }
 
@@ -226,19 +222,38 @@ func TestValidateNamesTheOption(t *testing.T) {
 		"URL and URLs: want one of them":                                   {URL: good, URLs: []string{good}},
 		"URLs[1]: scheme must be ws or wss":                                {URLs: []string{good, ""}},
 		"Header: X: a value has a line break or another control character": {URL: good, Header: http.Header{"X": {"passwd\r\nY: z"}}},
-		`Header: "X Y" is no name of a header`:                             {URL: good, Header: http.Header{"X Y": {""}}},
-		"Header: Sec-Websocket-Extensions is set by the handshake":         {URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}}},
-		"Header: Host: want one host, by that name":                        {URL: good, Header: http.Header{"Host": {"a/b"}}},
-		`Subprotocols[1]: "a" is there twice`:                              {URL: good, Subprotocols: []string{"a", "a"}},
-		`Subprotocols[0]: "a b" is no token: want letters, digits and punctuation, one name each`: {URL: good, Subprotocols: []string{"a b"}},
-		"Compression: 3 is no mode":                                                   {URL: good, Compression: 3},
-		"Split: conn: Split.Parts is -1":                                              {URL: good, Split: conn.Split{Parts: -1}},
-		"ConnectTimeout: -1ns is negative":                                            {URL: good, ConnectTimeout: -1},
-		"HandshakeTimeout: -1ns is negative":                                          {URL: good, HandshakeTimeout: -1},
-		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: -1}}},
-		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
-		"URL: a space or a line break stands before or behind it: remove that":        {URL: "wss://user:passwd@host/\n"},
-		"URL: malformed URL: want one like wss://host:port/path":                      {URL: "wss://user:passwd@host:port/"},
+		"Header: the name of a header has ' ' at byte 1: want letters, digits and !#$%&'*+-.^_`|~ only": {
+			URL: good, Header: http.Header{"X passwd": {""}},
+		},
+		"Header: the name of a header is empty": {URL: good, Header: http.Header{"": {""}}},
+		"Header: Sec-Websocket-Extensions is set by the handshake": {
+			URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}},
+		},
+		"Header: Host: want one host, by that name": {URL: good, Header: http.Header{"Host": {"a/b"}}},
+		"Subprotocols[2]: it is the same as Subprotocols[1]": {
+			URL: good, Subprotocols: []string{"a", "passwd", "passwd"},
+		},
+		"Subprotocols[1]: it has '/' at byte 6: want letters, digits and !#$%&'*+-.^_`|~ only": {
+			URL: good, Subprotocols: []string{"a", "passwd/"},
+		},
+		"Subprotocols[0]: it has '\\u202e' at byte 6: want letters, digits and !#$%&'*+-.^_`|~ only": {
+			URL: good, Subprotocols: []string{"passwd\u202e"},
+		},
+		"Subprotocols[0]: it is empty":       {URL: good, Subprotocols: []string{""}},
+		"Compression: 3 is no mode":          {URL: good, Compression: 3},
+		"Split: conn: Split.Parts is -1":     {URL: good, Split: conn.Split{Parts: -1}},
+		"ConnectTimeout: -1ns is negative":   {URL: good, ConnectTimeout: -1},
+		"HandshakeTimeout: -1ns is negative": {URL: good, HandshakeTimeout: -1},
+		"Conn: conn: option ReadLimit is -1": {
+			URL: good, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: -1}},
+		},
+		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {
+			URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second},
+		},
+		"URL: a space or a line break stands before or behind it: remove that": {
+			URL: "wss://user:passwd@host/\n",
+		},
+		"URL: malformed URL: want one like wss://host:port/path": {URL: "wss://user:passwd@host:port/"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := d.Validate()

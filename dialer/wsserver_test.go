@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // wsServer is a WebSocket server on a network in memory, and a dialer that goes there. The
@@ -47,6 +48,16 @@ func (v *wsServer) dial(t *testing.T) *conn.WebSocket {
 	c, err := v.dialer.Dial(t.Context())
 	require.NoError(t, err)
 	return c.(*conn.WebSocket)
+}
+
+// recordRefreshes sets a Prepare that appends the Refresh of each attempt to the result.
+func (v *wsServer) recordRefreshes() *[]bool {
+	list := new([]bool)
+	v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
+		*list = append(*list, schedule.AttemptFrom(ctx).Refresh)
+		return nil
+	}
+	return list
 }
 
 // fail dials and wants an *Error, after this time exactly.
