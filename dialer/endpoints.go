@@ -186,6 +186,9 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 			return nil, withEndpoints(err, errs)
 		}
 		if is[*prepareError](err) {
+			if err.unasked {
+				e.interrupt(order, k-1) // the supervisor waits for the host of this endpoint, and dials again
+			}
 			return nil, withEndpoints(err, errs)
 		}
 	}
@@ -225,7 +228,7 @@ func (e *endpoints) away(now time.Time) []*Error {
 	return away
 }
 
-// interrupt makes the next round begin after the endpoint at k.
+// interrupt makes the next round begin after the endpoint at k, or with the first if k is -1.
 func (e *endpoints) interrupt(order []int, k int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -238,7 +241,7 @@ func (e *endpoints) dialOne(ctx context.Context, i int, dial dialEndpoint) (conn
 		return nil, &Error{Endpoint: redacted(e.urls[i]), Err: context.Cause(ctx)}
 	}
 	c, err := dial(ctx, e.urls[i], e.refused(i))
-	if err == nil || ctx.Err() == nil { // otherwise ctx ended it, not the endpoint
+	if err == nil || ctx.Err() == nil && !err.unasked { // otherwise ctx ended it, not the endpoint
 		e.note(i, err)
 	}
 	return c, err

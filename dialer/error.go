@@ -38,6 +38,7 @@ type Error struct {
 	Endpoints []*Error
 
 	refused bool // the server refused our credentials, and Prepare can make new ones
+	unasked bool // the endpoint was not dialed, because the supervisor has to wait at its gate first
 }
 
 func (e *Error) Error() string {

@@ -58,24 +58,48 @@ func TestFirstFamilyThatIsFoundIsDialed(t *testing.T) {
 		err      string
 		took     time.Duration
 	}{
-		"IPv6 is never answered":       {answersAfter{"ip4": {0, v4}}, "tcp", v4, "", 50 * ms},
-		"IPv4 is never answered":       {answersAfter{"ip6": {ms, v6}}, "tcp", v6, "", ms},
-		"IPv6 comes a little later":    {answersAfter{"ip4": {0, v4}, "ip6": {49 * ms, v6}}, "tcp", addrs("2001:db8::1", "192.0.2.1"), "", 49 * ms},
-		"IPv6 comes much later":        {answersAfter{"ip4": {0, v4}, "ip6": {51 * ms, v6}}, "tcp", v4, "", 50 * ms},
-		"IPv4 comes later":             {answersAfter{"ip6": {0, v6}, "ip4": {ms, v4}}, "tcp", v6, "", 0},
-		"there is no IPv6":             {answersAfter{"ip4": {0, v4}, "ip6": {ms, none}}, "tcp", v4, "", ms},
-		"there is no IPv4":             {answersAfter{"ip4": {0, none}, "ip6": {time.Second, v6}}, "tcp", v6, "", time.Second},
-		"both answers have both":       {answersAfter{"ip4": {0, addrs("192.0.2.1", "2001:db8::1")}, "ip6": {ms, addrs("192.0.2.1", "2001:db8::1")}}, "tcp", addrs("192.0.2.1", "2001:db8::1"), "", 0},
-		"mapped addresses are IPv4":    {answersAfter{"ip4": {0, addrs("::ffff:192.0.2.1")}}, "tcp", v4, "", 50 * ms},
-		"only IPv4 is wanted":          {answersAfter{"ip4": {0, v4}}, "tcp4", v4, "", 0},
-		"only IPv6 is wanted":          {answersAfter{"ip6": {0, v6}}, "tcp6", v6, "", 0},
-		"nothing is answered":          {answersAfter{}, "tcp", nil, late, 12 * time.Second},
-		"no such host, and no answer":  {answersAfter{"ip4": {0, none}}, "tcp", nil, late, 12 * time.Second},
-		"no such host":                 {answersAfter{"ip4": {0, none}, "ip6": {ms, none}}, "tcp", nil, "lookup feed.test: no such host", ms},
-		"the answer has no address":    {answersAfter{"ip4": {0, []netip.Addr{}}}, "tcp4", nil, "lookup feed.test: no suitable address", 0},
-		"no answer, of the only one":   {answersAfter{"ip6": {0, v6}}, "tcp4", nil, late, 12 * time.Second},
-		"an answer just in time":       {answersAfter{"ip4": {12*time.Second - 1, v4}}, "tcp", v4, "", 12 * time.Second},
-		"no answer, and a slow answer": {answersAfter{"ip6": {11 * time.Second, none}}, "tcp", nil, late, 12 * time.Second},
+		"IPv6 is never answered": {answersAfter{"ip4": {0, v4}}, "tcp", v4, "", 50 * ms},
+		"IPv4 is never answered": {answersAfter{"ip6": {ms, v6}}, "tcp", v6, "", ms},
+		"IPv6 comes a little later": {
+			answersAfter{"ip4": {0, v4}, "ip6": {49 * ms, v6}},
+			"tcp", addrs("2001:db8::1", "192.0.2.1"), "", 49 * ms,
+		},
+		"IPv6 comes much later": {answersAfter{"ip4": {0, v4}, "ip6": {51 * ms, v6}}, "tcp", v4, "", 50 * ms},
+		"IPv4 comes later":      {answersAfter{"ip6": {0, v6}, "ip4": {ms, v4}}, "tcp", v6, "", 0},
+		"there is no IPv6":      {answersAfter{"ip4": {0, v4}, "ip6": {ms, none}}, "tcp", v4, "", ms},
+		"there is no IPv4": {
+			answersAfter{"ip4": {0, none}, "ip6": {time.Second, v6}},
+			"tcp", v6, "", time.Second,
+		},
+		"both answers have both": {
+			answersAfter{
+				"ip4": {0, addrs("192.0.2.1", "2001:db8::1")},
+				"ip6": {ms, addrs("192.0.2.1", "2001:db8::1")},
+			},
+			"tcp", addrs("192.0.2.1", "2001:db8::1"), "", 0,
+		},
+		"mapped addresses are IPv4":   {answersAfter{"ip4": {0, addrs("::ffff:192.0.2.1")}}, "tcp", v4, "", 50 * ms},
+		"only IPv4 is wanted":         {answersAfter{"ip4": {0, v4}}, "tcp4", v4, "", 0},
+		"only IPv6 is wanted":         {answersAfter{"ip6": {0, v6}}, "tcp6", v6, "", 0},
+		"nothing is answered":         {answersAfter{}, "tcp", nil, late, 12 * time.Second},
+		"no such host, and no answer": {answersAfter{"ip4": {0, none}}, "tcp", nil, late, 12 * time.Second},
+		"no such host": {
+			answersAfter{"ip4": {0, none}, "ip6": {ms, none}},
+			"tcp", nil, "lookup feed.test: no such host", ms,
+		},
+		"the answer has no address": {
+			answersAfter{"ip4": {0, []netip.Addr{}}},
+			"tcp4", nil, "lookup feed.test: no suitable address", 0,
+		},
+		"no answer, of the only one": {answersAfter{"ip6": {0, v6}}, "tcp4", nil, late, 12 * time.Second},
+		"an answer just in time": {
+			answersAfter{"ip4": {12*time.Second - 1, v4}},
+			"tcp", v4, "", 12 * time.Second,
+		},
+		"no answer, and a slow answer": {
+			answersAfter{"ip6": {11 * time.Second, none}},
+			"tcp", nil, late, 12 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,7 +137,10 @@ func TestDialFailsAsSoonAsItsLastAddressHas(t *testing.T) {
 func TestLookupThatDoesNotReturnIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, lookUp := range map[string]func(){"goexit": runtime.Goexit, "panic": func() { panic("boom") }} {
-			o := (&TCPOptions{LookupNetIP: func(context.Context, string, string) ([]netip.Addr, error) { lookUp(); return nil, nil }}).withDefaults()
+			o := (&TCPOptions{LookupNetIP: func(context.Context, string, string) ([]netip.Addr, error) {
+				lookUp()
+				return nil, nil
+			}}).withDefaults()
 			_, err := o.dial(t.Context(), backoff.Rand(), none, 0, "tcp", "feed.test:1")
 			require.Equal(t, name == "panic", is[*panicError](err))
 			require.Equal(t, name == "goexit", errors.Is(err, errGoexit))
@@ -143,7 +170,7 @@ func TestErrorOfALookupThatHangsNamesIt(t *testing.T) {
 	})
 }
 
-// The name server answers for IPv6 only when IPv4 is being dialed, where nobody listens.
+// The name server answers for IPv6 only while IPv4, which has no listener, is being dialed.
 func TestFamilyThatIsFoundLaterIsDialed(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
@@ -262,13 +289,21 @@ func TestNameServerNeedsToAnswerForOneFamilyOnly(t *testing.T) {
 			defer l.Close()
 			port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 			o := TCPOptions{LookupNetIP: nameServer(t, c.records).LookupNetIP}
-			f := &Framed{Address: "feed.test:" + port, Framer: conn.Lines{}, TCP: o, ConnectTimeout: 4 * time.Second} // package net waits for 10 s
+			f := &Framed{
+				Address:        "feed.test:" + port,
+				Framer:         conn.Lines{},
+				TCP:            o,
+				ConnectTimeout: 4 * time.Second, // package net waits for 10 s
+			}
 			got, err := f.Dial(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, got.CloseNow())
 		})
 	}
-	f := &Framed{Address: "feed.test:1", Framer: conn.Lines{}, TCP: TCPOptions{LookupNetIP: nameServer(t, nil).LookupNetIP}, ConnectTimeout: 200 * time.Millisecond}
+	f := &Framed{
+		Address: "feed.test:1", Framer: conn.Lines{}, TCP: TCPOptions{LookupNetIP: nameServer(t, nil).LookupNetIP},
+		ConnectTimeout: 4 * time.Second, // leaves a second after the lookup's limit
+	}
 	_, err := f.Dial(t.Context())
-	require.EqualError(t, err, "dial tcp://feed.test:1: lookup feed.test: no name server answered within 150ms")
+	require.EqualError(t, err, "dial tcp://feed.test:1: lookup feed.test: no name server answered within 3s")
 }

@@ -89,6 +89,23 @@ func (d *WebSocket) prepare(ctx context.Context, r *request, refresh bool) error
 	return nil
 }
 
+// announce passes the host of r to the supervisor, or "" if the host is that of an endpoint. An error
+// ends the round.
+func (d *WebSocket) announce(ctx context.Context, r *request) error {
+	t := schedule.AttemptFrom(ctx)
+	if t.Host == nil {
+		return nil
+	}
+	host := hostPort(r.url)
+	if slices.ContainsFunc(d.endpoints.urls, func(u *url.URL) bool { return hostPort(u) == host }) {
+		host = ""
+	}
+	if err := t.Host(host); err != nil {
+		return &prepareError{cause{r.secrets.print(err.Error()), err}}
+	}
+	return nil
+}
+
 // handshakeHeaders are the headers that the handshake sets itself.
 var handshakeHeaders = []string{
 	"Connection", "Upgrade", "Sec-Websocket-Accept", "Sec-Websocket-Extensions",

@@ -64,7 +64,7 @@ type WebSocket struct {
 	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, or TLS 1.3 with an EncryptedClientHelloConfigList,
 	// which is not used for a proxy. An empty ServerName means the host of the endpoint. NextProtos is not
 	// used. A nil ClientSessionCache means a cache of this WebSocket, so that a redial resumes the session
-	// and the server need not sign anew, which costs much with an RSA key. There is no such cache with
+	// and the server need not sign again, which costs much with an RSA key. There is no such cache with
 	// SessionTicketsDisabled, and none with Certificates, GetClientCertificate or VerifyPeerCertificate,
 	// because a resumed session keeps the old client certificate and skips that check. Default: the zero
 	// Config.
@@ -205,6 +205,9 @@ func (d *WebSocket) dialWith(ctx context.Context, u *url.URL, refresh, foreign b
 	r := d.newRequest(u, header)
 	if err := d.prepare(ctx, r, refresh); err != nil {
 		return nil, &Error{Endpoint: r.endpoint(), Err: err}
+	}
+	if err := d.announce(ctx, r); err != nil {
+		return nil, &Error{Endpoint: r.endpoint(), Err: err, unasked: true}
 	}
 	c, failure := d.attempt(ctx, r, foreign)
 	if failure != nil && d.Prepare != nil {
