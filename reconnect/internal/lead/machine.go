@@ -1,5 +1,7 @@
 package lead
 
+import "github.com/redial-go/redial/reconnect/internal/link"
+
 // State says who may read the connection. Each method is one event, and returns the next state and what is to be
 // done in it. An event that has no meaning in a state changes nothing.
 type State uint8
@@ -8,10 +10,12 @@ type State uint8
 const (
 	Supervisor State = iota
 	Asked
-	Free
+	Free // link.LeadFree
 	Reader
 	Recalled
 )
+
+var _ = [1]struct{}{}[Free-link.LeadFree] // both are the same
 
 // Act says what to do after an event.
 type Act uint8

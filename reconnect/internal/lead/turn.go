@@ -18,7 +18,8 @@ type Turn struct {
 	offer func() // lets the reader try again
 	keeps bool   // the reader may read a burst
 
-	state atomic.Uint32 // the low bits: a State; then expired; the high bits: how often the reader has left
+	// of the link. The low bits: a State; then expired; the high bits: how often the reader has left
+	state *atomic.Uint32
 	back  chan struct{} // holds one signal: the supervisor has the turn
 	timer xsync.Timer   // calls expire
 	armed atomic.Bool   // the timer is set
@@ -33,7 +34,7 @@ type Turn struct {
 }
 
 const (
-	stateMask = 7
+	stateMask = link.LeadMask
 	expired   = stateMask + 1 // the supervisor has the turn again because no Read came, and the reader has not seen that
 	leftOnce  = 2 * expired
 )
@@ -61,7 +62,7 @@ func New(l *link.Link, offer func(), keeps bool) *Turn {
 	if !ok {
 		return nil
 	}
-	return &Turn{link: l, conn: c, offer: offer, keeps: keeps, back: make(chan struct{}, 1)}
+	return &Turn{link: l, conn: c, offer: offer, keeps: keeps, state: &l.Lead, back: make(chan struct{}, 1)}
 }
 
 // Session returns the number of the link's session.

@@ -145,6 +145,7 @@ func TestALinkIsUnreadIfItsReaderWasBehindWhenWeEndedIt(t *testing.T) {
 	cut, parts := func(w *world) { w.Cut(errFirst) }, func(w *world) { w.Part(errFirst, backoff.ReasonOther, 0) }
 	fail, later := func(w *world) { w.Fail(errFirst) }, func(*world) { time.Sleep(2 * time.Second) }
 	ended := func(w *world) { w.EndedBy(errFirst) }
+	free, taken := func(w *world) { w.Lead.Store(LeadFree) }, func(w *world) { w.Lead.Store(0) }
 	type row struct {
 		unread bool
 		steps  []func(*world)
@@ -155,6 +156,9 @@ func TestALinkIsUnreadIfItsReaderWasBehindWhenWeEndedIt(t *testing.T) {
 		"cut, blocked":                {true, []func(*world){blocked, cut}},
 		"cut, lags":                   {true, []func(*world){lags, cut}},
 		"cut, has read":               {false, []func(*world){handles, lags, reads, cut}},
+		"cut, free":                   {true, []func(*world){free, cut}},
+		"cut, taken":                  {false, []func(*world){free, taken, cut}},
+		"parted, free":                {true, []func(*world){free, parts}},
 		"cut before":                  {false, []func(*world){cut, lags, cut, ended}},
 		"parted":                      {false, []func(*world){parts}},
 		"parted, lags":                {true, []func(*world){lags, parts}},
@@ -207,4 +211,117 @@ func TestTheReasonOfASessionIsThatOfItsCause(t *testing.T) {
 			require.Equal(t, want, w.Reason(errors.New("late")), "%v", err)
 		}
 	}
+}
+
+// starter is a connection that can be read after our close frame.
+type starter struct {
+	conn.Conn
+	code int // of the close frame
+	err  error
+}
+
+func (s *starter) StartClose(code int, _ string) error { s.code = code; return s.err }
+
+// The supervisor reads on, and the session is unread unless it reads to the answer of the peer. The first cause stays.
+func TestRetiredLinkIsReadToTheAnswer(t *testing.T) {
+	answer := func(err error) func(*world) {
+		return func(w *world) {
+			time.Sleep(time.Second / 2)
+			w.EndedBy(fmt.Errorf("read: %w", err))
+			w.End()
+		}
+	}
+	pause := func(why Turn) func(*world) { return func(w *world) { w.Pause(why) } }
+	unread := func(err error) func(*world) {
+		return func(w *world) {
+			w.Pause(Handling)
+			answer(err)(w)
+		}
+	}
+	waits := func(w *world) { // for room, until the link has ended
+		w.Pause(Handling)
+		<-w.Done()
+		w.Unpause()
+	}
+	frame := func(code int) error { return &conn.CloseError{Code: code} }
+	type row struct {
+		start  error // of StartClose
+		do     func(*world)
+		unread bool
+		took   time.Duration
+	}
+	each(t, noLimit, map[string]row{
+		"a close frame":         {nil, answer(frame(1000)), false, time.Second / 2},
+		"end of stream":         {nil, answer(io.EOF), false, time.Second / 2},
+		"reset":                 {nil, answer(errSecond), true, time.Second / 2},
+		"unread, answer":        {nil, unread(frame(1000)), false, time.Second / 2},
+		"unread, another code":  {nil, unread(frame(1001)), true, time.Second / 2},
+		"unread, end of stream": {nil, unread(io.EOF), true, time.Second / 2},
+		"no answer":             {nil, func(*world) {}, false, 2 * time.Second},
+		"no answer, handles":    {nil, pause(Handling), true, 2 * time.Second},
+		"no answer, waits":      {nil, waits, true, 2 * time.Second},
+		"nobody reads":          {nil, pause(Blocked), true, time.Second},
+		"not sent":              {errSecond, func(*world) {}, false, 0},
+		"not sent, handles":     {errSecond, pause(Handling), true, 0},
+	}, func(t *testing.T, w *world, row row) {
+		c := &starter{Conn: w.peer, err: row.start}
+		w.Begin(c, w.Life(), noLimit)
+		go row.do(w)
+		synctest.Wait()
+		w.Retire(errFirst, backoff.ReasonRotated, 2*time.Second)
+		require.True(t, w.Lost())
+		<-w.Done()
+		w.AwaitParted(t.Context())
+		require.Equal(t, row.took, w.now())
+		require.Equal(t, row.unread, w.Unread())
+		require.Equal(t, 1000, c.code)
+		require.Equal(t, errFirst, w.Cause(nil))
+		require.Equal(t, backoff.ReasonRotated, w.Reason(nil))
+		require.True(t, w.peer.Closed())
+	})
+}
+
+// A write that fails because we have sent a close frame, such as that of a keep-alive, does not end the
+// session before the peer has answered.
+func TestWriteAfterCloseFrameEndsNothing(t *testing.T) {
+	notWritten := fmt.Errorf("write: not written: %w", net.ErrClosed)
+	goodbye := func(w *world) {
+		go w.Goodbye(context.Background()) // returns after the link has ended
+	}
+	retire := func(w *world) { w.Retire(errFirst, backoff.ReasonRotated, 2*time.Second) }
+	type row struct {
+		part  func(*world)
+		why   Turn
+		err   error
+		ended bool
+	}
+	each(t, noLimit, map[string]row{
+		"Retire":                         {retire, Reading, notWritten, false},
+		"Retire, handles":                {retire, Handling, notWritten, false},
+		"Goodbye":                        {goodbye, Reading, notWritten, false},
+		"Goodbye, handles":               {goodbye, Handling, notWritten, false},
+		"Goodbye, handles, broken write": {goodbye, Handling, errSecond, true},
+	}, func(t *testing.T, w *world, row row) {
+		w.Begin(&starter{Conn: w.peer}, w.Life(), noLimit)
+		w.Pause(row.why)
+		row.part(w)
+		synctest.Wait()
+		w.Fail(row.err)
+		require.Equal(t, row.ended, w.Ended())
+		time.Sleep(lastWords + time.Millisecond)
+		require.Equal(t, row.ended, w.Ended())
+		w.Cut(errSecond)
+		w.AwaitParted(t.Context())
+	})
+}
+
+// A connection that cannot be read after a close frame is parted from.
+func TestRetireIsPartWhereNothingCanBeReadAfterwards(t *testing.T) {
+	inBubble(t, noLimit, func(t *testing.T, w *world) {
+		w.Retire(errFirst, backoff.ReasonRotated, time.Second)
+		require.True(t, w.Ended())
+		w.Parted()
+		code, _, _ := w.peer.ClosedWith()
+		require.Equal(t, 1000, code)
+	})
 }

@@ -13,9 +13,11 @@ import (
 // Life is what all links of one Conn share. It is a context that ends when the Conn is to end.
 type Life struct {
 	xsync.Context
-	Closed   atomic.Bool // Close was called: nothing more is read
-	Leaving  atomic.Bool // Shutdown was called: nothing more is accepted to be sent
-	Bridging atomic.Bool // a session was closed so that another can take its place: messages wait, whatever WhenDown says
+	Closed  atomic.Bool // Close was called: nothing more is read
+	Leaving atomic.Bool // Shutdown was called: nothing more is accepted to be sent
+	// a session was closed so that another can take its place: messages wait, whatever WhenDown says
+	Bridging atomic.Bool
+	Changed  xsync.Signal // sent with each new status of the Conn, when a link is lost, and when the end begins
 	Counts   Counts
 }
 

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,19 @@ type Link struct {
 	slot xsync.Slot                    // held by the one goroutine that writes, once the link is ready
 	turn atomic.Uint64                 // what the supervisor does at the reading end
 	rest *rest                         // nil: nothing
+
+	parting atomic.Bool // Goodbye was called
+
+	// Lead is the state of package lead, which decides whether the supervisor reads or the reader of the
+	// Conn. Under LeadMask it is LeadFree while neither does.
+	Lead atomic.Uint32
 }
+
+// These are parts of Lead.
+const (
+	LeadMask = 7
+	LeadFree = 2
+)
 
 // Observer is told what happens on a link. No lock is held meanwhile.
 type Observer interface {
@@ -79,6 +92,9 @@ type ending struct {
 	closed chan struct{}  // closed after the close handshake, or when the reader has had its time; nil: there is neither
 	unread bool           // something had come that nobody had read, so that messages may be missing
 	failed bool           // a write or a ping has failed: the reader may know why
+
+	retired bool // by Retire: the supervisor reads until the peer has answered
+	behind  bool // with retired: no goroutine was reading then, so the peer may have ended it before
 }
 
 // lastWords is how long the reader may go on after a write or a ping has failed.
@@ -90,17 +106,17 @@ type Turn uint64
 
 // The acts of the supervisor at the reading end.
 const (
-	Reading  Turn = iota // the supervisor reads
-	Handling             // OnMessage runs, or messages at hand wait for it, and nobody reads
-	Blocked              // the inbox is full, and nobody reads
+	Reading   Turn = iota // the supervisor reads
+	Handling              // OnMessage is in progress, or messages at hand wait for it; no goroutine reads
+	Blocked               // the inbox is full; no goroutine reads
+	Receiving             // as Handling, with Receive of a Layer
 
 	turnMask = 3
 	lagging  = 4 // see Lag
 	nextTurn = 8
 )
 
-// Pause notes that nobody reads until Resume; why is Handling or Blocked. Only the supervisor calls
-// it.
+// Pause notes that no goroutine reads until Resume, and why. Only the supervisor calls it.
 func (l *Link) Pause(why Turn) { l.turn.Store(l.turn.Load()&^turnMask + nextTurn | uint64(why)) }
 
 // Turn returns the present turn. Any goroutine may call it.
@@ -124,9 +140,13 @@ func (l *Link) Unpause() {
 	}
 }
 
-// Paused reports whether nobody reads, or messages that have come during a pause are still at
-// hand.
+// Paused reports whether the application keeps the supervisor from reading, or messages that have come
+// during such a pause are still at hand. To ask whether anybody reads, use IsRead.
 func (l *Link) Paused() bool { return l.Turn().Does() != Reading }
+
+// IsRead reports whether a goroutine reads l now. If not, what comes is not noticed: because l is paused,
+// or because the reader of the Conn has left the turn and the supervisor has not taken it yet.
+func (l *Link) IsRead() bool { return !l.Paused() && l.Lead.Load()&LeadMask != LeadFree }
 
 // Lag notes whether messages have come that the reader has not read yet, while it reads the link itself. The caller has
 // the turn to read.
@@ -139,8 +159,8 @@ func (l *Link) Lag(lags bool) {
 // Lags returns what Lag has noted last.
 func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
 
-// Behind reports whether something has come that nobody has read, and perhaps much.
-func (l *Link) Behind() bool { return l.Paused() || l.Lags() }
+// Behind reports whether something may have come that has not been read, and perhaps much.
+func (l *Link) Behind() bool { return !l.IsRead() || l.Lags() }
 
 // Close cuts the connection. It returns when the connection is closed, also if another goroutine is closing it: the next dial
 // must begin after that.
@@ -155,12 +175,22 @@ func (l *Link) Close() error {
 	return l.Conn.CloseNow()
 }
 
+// lose notes how the connection ends, unless it has been ended before, and reports whether it did. From then
+// on l is Lost.
+func (l *Link) lose(e *ending) bool {
+	if !l.end.CompareAndSwap(nil, e) {
+		return false
+	}
+	l.life.Changed.Broadcast()
+	return true
+}
+
 // Cut ends the connection because of cause, unless it has been ended before: the first cause
 // is kept.
 func (l *Link) Cut(cause error) {
-	if !l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Behind()}) {
-		if e := l.end.Load(); e.failed { // the reader reads no more
-			l.end.CompareAndSwap(e, &ending{cause: e.cause, closed: e.closed, unread: l.Behind()})
+	if !l.lose(&ending{cause: cause, unread: l.Behind()}) {
+		if e := l.end.Load(); e.failed || e.retired { // the reader reads no more
+			l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: l.Behind()})
 		}
 	}
 	l.Close()
@@ -168,15 +198,19 @@ func (l *Link) Cut(cause error) {
 
 // Fail ends the connection because err is the error of a write or a ping. The peer may have said why
 // it ended the connection before, in a close frame for instance. So the reader may go on for
-// lastWords, and if it has an error, that is the cause: see EndedBy. If nobody reads, Fail is Cut.
-// Fail does not wait: see Parted.
+// lastWords, and if it has an error, that is the cause: see EndedBy. If no goroutine reads, Fail is Cut. After
+// Goodbye or Retire a write may fail because our close frame was sent. Fail ignores such an error, so that
+// the supervisor reads until the peer has answered. Fail does not wait: see Parted.
 func (l *Link) Fail(err error) {
+	if errors.Is(err, net.ErrClosed) && l.awaitsAnswer() {
+		return
+	}
 	if l.Paused() {
 		l.Cut(err)
 		return
 	}
 	e := &ending{cause: err, failed: true, closed: make(chan struct{})}
-	if !l.end.CompareAndSwap(nil, e) {
+	if !l.lose(e) {
 		return
 	}
 	go func() { // joined by Parted
@@ -191,17 +225,55 @@ func (l *Link) Fail(err error) {
 	}()
 }
 
+// awaitsAnswer reports whether Goodbye or Retire was called.
+func (l *Link) awaitsAnswer() bool {
+	e := l.end.Load()
+	return l.parting.Load() || e != nil && e.retired
+}
+
 // EndedBy notes that the reader has seen the end of the session as err, and returns why it has
 // ended. The reader's error is the cause if we have not ended the link, or only because a write or
-// a ping has failed; what fails afterwards does not change the cause.
+// a ping has failed; what fails afterwards does not change the cause. The peer's answer to Goodbye
+// counts as [net.ErrClosed], because we have ended the connection.
 func (l *Link) EndedBy(err error) error {
-	if l.end.CompareAndSwap(nil, &ending{cause: err}) {
+	if l.parting.Load() && answers(err) {
+		err = net.ErrClosed
+	}
+	if l.lose(&ending{cause: err}) {
 		return err
 	}
-	if e := l.end.Load(); e != nil && e.failed && !errors.Is(err, net.ErrClosed) {
+	switch e := l.end.Load(); {
+	case errors.Is(err, net.ErrClosed): // by us
+	case e.failed:
 		l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed})
+	case e.retired && !e.answeredBy(err):
+		l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: true})
 	}
 	return l.Cause(err)
+}
+
+// answers reports whether err may be the peer's answer to Goodbye: a close frame with the code 1000, or
+// the end of its direction.
+func answers(err error) bool {
+	frame, closed := errors.AsType[*conn.CloseError](err)
+	return closed && frame.Code == 1000 || errors.Is(err, io.EOF)
+}
+
+// answeredBy reports whether err is the peer's answer to the close frame of Retire. If no goroutine was
+// reading at that time, the peer may have ended the session before, and only the code identifies the
+// answer.
+func (e *ending) answeredBy(err error) bool {
+	if !e.behind {
+		return orderly(err)
+	}
+	frame, closed := errors.AsType[*conn.CloseError](err)
+	return closed && frame.Code == closeCode(e.cause)
+}
+
+// orderly reports whether err says that the peer has ended the connection after its last message.
+func orderly(err error) bool {
+	_, closed := errors.AsType[*conn.CloseError](err)
+	return closed || errors.Is(err, io.EOF)
 }
 
 // Part ends the connection because of cause, like Cut, but with a close handshake that takes
@@ -211,7 +283,7 @@ func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
 	if limit >= 0 {
 		e.closed = make(chan struct{})
 	}
-	if !l.end.CompareAndSwap(nil, e) {
+	if !l.lose(e) {
 		return
 	}
 	if limit < 0 {
@@ -224,6 +296,29 @@ func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		l.Conn.Close(ctx, closeCode(cause), "")
+	}()
+}
+
+// Retire is Part for a connection whose messages are still wanted: the supervisor reads on until the peer has
+// answered the close frame, for limit at most. If the connection cannot be read after a close frame, or limit is
+// negative, Retire is Part.
+func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
+	if _, reads := l.Conn.(conn.CloseStarter); !reads || limit < 0 {
+		l.Part(cause, why, limit)
+		return
+	}
+	e := &ending{cause: cause, reason: why, closed: make(chan struct{}), retired: true, behind: l.Behind()}
+	if !l.lose(e) {
+		return
+	}
+	go func() { // joined by Parted
+		defer close(e.closed)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if read, _ := l.farewell(ctx, closeCode(cause)); !read {
+			l.end.CompareAndSwap(e, &ending{cause: cause, reason: why, closed: e.closed, unread: l.Behind()})
+		}
+		l.Close()
 	}()
 }
 

@@ -3,7 +3,9 @@ package link
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
+	"net"
+	"time"
 
 	"github.com/redial-go/redial/conn"
 )
@@ -21,11 +23,11 @@ func (l *Link) Release() { l.slot.Release() }
 // Batches reports whether Write hands several messages over at once.
 func (l *Link) Batches() bool { return l.Transport != nil }
 
-// Write writes messages, and returns how many were handed over whole; err is about the next one.
-// The caller holds the slot.
+// Write writes messages, and returns how many were handed over whole. If that is not all of them, err is
+// the error of the next one or of the Transport. The caller holds the slot.
 func (l *Link) Write(ms []conn.Message) (n int, err error) {
 	if l.Transport != nil && len(ms) > 1 {
-		n, err = l.Transport.WriteBatch(ms)
+		n, err = l.writeBatch(ms)
 	} else {
 		for n < len(ms) && err == nil {
 			if err = l.Conn.Write(ms[n]); err == nil {
@@ -35,6 +37,20 @@ func (l *Link) Write(ms []conn.Message) (n int, err error) {
 	}
 	l.Wrote(min(n+1, len(ms))) // the one that failed may have been begun
 	return n, err
+}
+
+// writeBatch writes messages by the Transport. If the Transport breaks its contract, writeBatch returns an
+// error that ends the session, whatever the Transport's own error was. The messages that the Transport
+// reports as written still count as written, so that none is written twice.
+func (l *Link) writeBatch(ms []conn.Message) (n int, err error) {
+	n, err = l.Transport.WriteBatch(ms)
+	if n >= 0 && (n < len(ms) && err != nil || n == len(ms) && err == nil) {
+		return n, err
+	}
+	return min(max(n, 0), len(ms)), fmt.Errorf(
+		"reconnect: WriteBatch of %T returned n = %d for %d messages and the error %v: "+
+			"n must be smaller if and only if there is an error",
+		l.Transport, n, len(ms), err)
 }
 
 // WriteFirst writes m ahead of all others that wait to write.
@@ -127,30 +143,68 @@ func (l *Link) Wrote(n int) {
 	l.window().wrote(n)
 }
 
-// Goodbye sends the close frame, or ends our direction, and waits for the answer. If the answer is
-// the end of the stream, the supervisor reads on until it comes. The caller holds the slot.
+// Goodbye ends the conversation in order: see farewell. The caller holds the slot.
 func (l *Link) Goodbye(ctx context.Context) error {
-	half, ok := l.Conn.(conn.HalfCloser)
-	if !ok {
-		return l.Conn.Close(ctx, 1000, "")
-	}
-	cut := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(cut); l.Cut(context.Cause(ctx)) })
-	err := half.CloseWrite()
-	if err == nil {
-		<-l.Done()
-	}
-	if !stop() {
-		<-cut
-	}
-	switch {
-	case errors.Is(err, errors.ErrUnsupported) && !l.Lost():
-		return l.Conn.Close(ctx, 1000, "")
-	case err != nil:
-		return l.Cause(err)
-	}
-	if err := l.Cause(nil); !errors.Is(err, io.EOF) {
+	l.parting.Store(true)
+	if read, err := l.farewell(ctx, 1000); !read || err != nil {
 		return err
 	}
+	if cause := l.Cause(nil); !errors.Is(cause, net.ErrClosed) && !orderly(cause) {
+		return cause
+	}
 	return nil
+}
+
+// farewell sends the close frame, or ends our direction, and waits for the answer until ctx ends. The
+// supervisor reads on until the answer comes, so that nothing is lost of what the peer has sent before it:
+// then read is true. But while the inbox is full, and for patience no message is taken out of it, farewell
+// discards what is left. So it does for a Conn that cannot be read after a close frame.
+func (l *Link) farewell(ctx context.Context, code int) (read bool, err error) {
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(cut); l.Cut(context.Cause(ctx)) })
+	err = l.startClose(code)
+	read = err == nil && l.awaitAnswer()
+	if !stop() {
+		<-cut
+		return false, l.Cause(context.Cause(ctx))
+	}
+	switch {
+	case err == nil && !read, errors.Is(err, errors.ErrUnsupported) && !l.Lost():
+		return false, l.Conn.Close(ctx, code, "")
+	case err != nil:
+		return false, l.Cause(err)
+	}
+	return true, nil
+}
+
+// startClose sends the close frame, or ends our direction. An error that is errors.ErrUnsupported means that
+// nothing has happened.
+func (l *Link) startClose(code int) error {
+	switch c := l.Conn.(type) {
+	case conn.CloseStarter:
+		return c.StartClose(code, "")
+	case conn.HalfCloser:
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// patience is how long a full inbox must stay as it is until farewell assumes that it is not read: twice this
+// at most.
+const patience = lastWords / 2
+
+// awaitAnswer waits until the supervisor reads no more. It reports false if a full inbox is not read.
+func (l *Link) awaitAnswer() bool {
+	look := time.NewTicker(patience)
+	defer look.Stop()
+	for last := Turn(0); ; last = l.Turn() {
+		select {
+		case <-l.Done():
+			return true
+		case <-look.C:
+			if turn := l.Turn(); turn == last && turn.Does() == Blocked {
+				return false
+			}
+		}
+	}
 }

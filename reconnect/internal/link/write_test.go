@@ -45,6 +45,43 @@ func TestAWriteSaysHowManyMessagesWereHandedOver(t *testing.T) {
 	}
 }
 
+// sloppy is a Transport whose WriteBatch returns n and err.
+type sloppy struct {
+	conn.Transport
+	n   int
+	err error
+}
+
+func (s sloppy) WriteBatch([]conn.Message) (int, error) { return s.n, s.err }
+
+// The session ends even if the error of the Transport would not end it, and no more messages count as
+// written than there were.
+func TestATransportThatBreaksItsContract(t *testing.T) {
+	for _, row := range []struct {
+		n    int
+		err  error
+		want int
+	}{
+		{3, conn.ErrBadMessage, 3},
+		{3, conn.ErrNotWritten, 3},
+		{4, nil, 3},
+		{4, errFirst, 3},
+		{2, nil, 2},
+		{0, nil, 0},
+		{-1, nil, 0},
+		{-1, errFirst, 0},
+	} {
+		w := newWorld(transport, noLimit)
+		w.Transport = sloppy{w.Transport, row.n, row.err}
+		n, err := w.Write(messages("abc"))
+		require.Equal(t, row.want, n)
+		text := fmt.Sprintf("link.sloppy returned n = %d for 3 messages and the error %v: ", row.n, row.err)
+		require.ErrorContains(t, err, text)
+		require.NotErrorIs(t, err, conn.ErrBadMessage)
+		require.NotErrorIs(t, err, conn.ErrNotWritten)
+	}
+}
+
 // refusing is a connection that refuses each message with an error.
 type refusing struct {
 	conn.Conn
