@@ -89,6 +89,15 @@ func (h *hint) address() string {
 	return h.url
 }
 
+// again gives address to the next dial too, because the last one only found out that it has to wait
+// at the gate for another host. It does nothing if address is empty.
+func (h *hint) again(m *movedError, address string) {
+	if address != "" {
+		m.advised = true
+		h.tried.Store(false)
+	}
+}
+
 // advisedError is the failure of a dial at an advised address, and says nothing about the usual one.
 type advisedError struct{ error }
 
@@ -102,6 +111,9 @@ type hintKey struct{}
 // of dialer.WebSocket.Prepare) or of OnSession. A hint serves until a session is ready, or until the
 // server has refused it, so that a token which the server has forgotten is tried once. These are
 // refusals: a dial that was answered without a connection, and an OnSession that has failed on a sound connection.
+// The hint of an Advice with a URL serves for the dial at that URL only, because the server expects
+// it there. It is gone if that dial fails, for whatever reason, or if another dial is answered
+// first. See [Opening].Advised.
 func HintFrom(ctx context.Context) any { return ctx.Value(hintKey{}) }
 
 // ReadAdvice reads the advice in the reason of a close frame, such as

@@ -32,6 +32,7 @@ type Conn struct {
 	first     keeper     // owns the first supervisor
 	hint      hints      // for the next dial
 
+	rotations   rotationPace
 	replacement atomic.Pointer[replacement] // of the present session, due or under way; nil: none
 }
 
@@ -81,15 +82,17 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.life.o = settings
 	c.life.watch = watch.Shared{
 		Liveness: o.Liveness.options(), Stall: o.Stall.options(),
-		KeepAlive: (*watch.KeepAliveOptions)(&settings.KeepAlive), Report: report{&c.life},
+		KeepAlive: (*watch.KeepAliveOptions)(&settings.KeepAlive), Report: &c.life.hooks,
 	}
 	c.life.hooks.name = o.Run.Name
 	c.life.hooks.Store(settings.Run.Trace)
-	c.first.c, c.state.run = c, settings.Run
-	c.state.start(&c.first.seat)
+	c.first.c = c
+	c.first.calls.Init(&c.life.hooks, c.life.watch.SlowAfter())
+	c.state.start(&c.life, &c.first.seat)
 	c.receiver.start(&c.life, c.layers.taker())
 	c.sender.life, c.sender.state = &c.life, &c.state
-	if err := c.layers.start(c); err != nil {
+	if started, err := c.layers.start(c); err != nil {
+		c.first.giveUp(started, err)
 		return nil, err
 	}
 	go c.first.supervise(&c.life.Context) // Done says when it has ended
@@ -118,6 +121,7 @@ func (c *Conn) Endpoint() string {
 func (c *Conn) Close() error {
 	c.life.Closed.Store(true)
 	c.life.End()
+	c.life.Changed.Broadcast() // for a Read that waits since a Shutdown
 	return nil
 }
 
@@ -131,7 +135,7 @@ func (c *Conn) Err() error {
 	if !c.done.IsUp() {
 		return nil
 	}
-	return c.state.now().Err
+	return c.state.newest().Err
 }
 
 // Kick cuts the present wait short, if there is one. Call it when the network is back, or when a
@@ -140,7 +144,9 @@ func (c *Conn) Err() error {
 // fails. During a session it does nothing. It never cuts the time that a server told us to wait, nor
 // the wait at the gate.
 func (c *Conn) Kick() {
-	s := c.Status()
+	c.state.mu.Lock() // because the kicks of an outage are forgotten where the next session begins: see keeper.dialed
+	defer c.state.mu.Unlock()
+	s := c.state.newest()
 	if s.State == StateWaiting || s.State == StateConnecting && !s.AtGate {
 		c.kicks.Raise()
 	}

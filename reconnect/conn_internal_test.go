@@ -15,7 +15,7 @@ import (
 func TestRotateAndCheckWaitWhileASessionComesToLead(t *testing.T) {
 	c := new(Conn)
 	first, next := &served{Link: link.Link{Session: 1}}, &served{Link: link.Link{Session: 2}}
-	c.state.start(&c.first.seat)
+	c.state.start(&c.life, &c.first.seat)
 	c.state.link.Store(first)
 	c.sender.link.Store(&first.Link)
 	require.Same(t, first, c.readySession())

@@ -12,6 +12,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -34,12 +35,25 @@ type dial[C io.Closer] struct {
 	reached atomic.Int64 // when it was connected; 0: not yet
 	told    bool         // s.dials knows that it is connected
 	hangs   bool         // its handshake was not answered in time
+
+	host   string      // the host for which it waits at the gate or has a slot there; empty without a gate
+	moved  bool        // it has waited at the gate for another host before
+	astray atomic.Bool // it goes to a host for which it has not waited
 }
 
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a schedule.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.hooks.name, hooks: d.s.hooks, logins: o.Logins}}
+	x := &dial[C]{
+		which: a.Which,
+		try:   a.Attempt,
+		session: &Session{
+			Name:   d.s.hooks.name,
+			hooks:  d.s.hooks,
+			calls:  d.s.calls,
+			logins: o.Logins,
+		},
+	}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()
@@ -47,11 +61,25 @@ func (d *dialing[C]) begin(a schedule.Action) {
 		d.dial(x)
 		return
 	}
-	x.atGate, x.start = true, time.Now()
+	x.host = d.s.host
+	d.toGate(x)
+}
+
+// toGate lets x wait at the gate for its host.
+func (d *dialing[C]) toGate(x *dial[C]) {
+	x.atGate, x.running, x.ended, x.start = true, nil, false, time.Now()
 	d.freeLogin()
-	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: o.Host})
-	x.running = xsync.Go(func() { x.session.leave, x.err = o.acquire(x.ctx, d.s.hooks.name) })
+	d.s.owner.connecting(d.gateHost(x))
+	call(d.s.calls, &hookNames.GateStart, d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: x.host})
+	x.running = xsync.Go(func() { x.session.leave, x.err = d.s.o.acquire(x.ctx, x.host, d.s.hooks.name) })
+}
+
+// gateHost reports whether all dials wait at the gate, and returns the host of x if they do.
+func (d *dialing[C]) gateHost(x *dial[C]) (atGate bool, host string) {
+	if d.atGate() {
+		return true, x.host
+	}
+	return false, ""
 }
 
 // dial begins the dial itself, in a goroutine of its own, because a handshake needs much stack.
@@ -64,8 +92,12 @@ func (d *dialing[C]) dial(x *dial[C]) {
 			x.cancel(context.DeadlineExceeded)
 		}
 	})
-	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().DialStart, DialStart{Name: d.s.hooks.name, Try: x.try.Number, Limit: limit})
+	d.s.owner.connecting(d.gateHost(x))
+	call(d.s.calls, &hookNames.DialStart, d.s.trace().DialStart, DialStart{
+		Name:  d.s.hooks.name,
+		Try:   x.try.Number,
+		Limit: limit,
+	})
 
 	try := x.try
 	try.Connected = func() {
@@ -74,6 +106,9 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		case d.connected <- struct{}{}:
 		default: // the event of the other dial is still there, and reached looks at both
 		}
+	}
+	if d.s.o.hostOfDialer {
+		try.Host = func(host string) error { return d.goesTo(x, host) }
 	}
 	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
 	ctx := schedule.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached, d.s.o.Logins, d.release}, try)
@@ -127,7 +162,9 @@ func (d *dialing[C]) cut(x *dial[C], cause error) error {
 
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
-	d.s.hooks.waitFor(x.running.Done(), func() string { return "dial" })
+	outer := d.s.calls.Enter(&watch.Elsewhere)
+	d.s.hooks.Await(x.running.Done(), "dial")
+	d.s.calls.Leave(outer)
 }
 
 // finish notes that the wait of x at the gate has ended, or its dial, and returns why x has failed, if it
@@ -137,6 +174,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 		return x.err
 	}
 	x.ended = true
+	d.leaveAstray(x)
 	took, cancelled := time.Since(x.start), x.ctx.Err() != nil
 	cause, ours := context.Cause(x.ctx), true // ours: the error is not the dialer's
 	switch {
@@ -144,7 +182,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 		x.err = xsync.ErrNotReturned
 	case x.err == nil && cancelled:
 		if !x.atGate {
-			x.conn.Close()
+			d.s.close(x.conn)
 		}
 		x.err = cause
 	case cancelled && errors.Is(x.err, context.Canceled) && !errors.Is(x.err, cause):
@@ -166,18 +204,18 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 func (d *dialing[C]) drop(x *dial[C]) {
 	x.cancel(nil)
 	if x.err == nil && !x.atGate {
-		x.conn.Close()
+		d.s.close(x.conn)
 	}
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 }
 
 // report calls GateDone or DialDone, and puts the name of that step before an error of ours.
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
-	o := d.s.o
 	if x.atGate {
-		call(d.s.trace().GateDone, GateDone{Name: d.s.hooks.name, Host: o.Host, Took: took, Err: x.err})
+		done := GateDone{Name: d.s.hooks.name, Host: x.host, Took: took, Err: x.err}
+		call(d.s.calls, &hookNames.GateDone, d.s.trace().GateDone, done)
 		if x.err != nil {
-			x.err = fmt.Errorf("gate %s: %w", o.Host, x.err)
+			x.err = fmt.Errorf("gate %s: %w", x.host, x.err)
 		}
 		return
 	}
@@ -187,5 +225,6 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	if ours {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
-	call(d.s.trace().DialDone, DialDone{Name: d.s.hooks.name, Try: x.try.Number, Took: took, Err: x.err})
+	done := DialDone{Name: d.s.hooks.name, Try: x.try.Number, Took: took, Err: x.err}
+	call(d.s.calls, &hookNames.DialDone, d.s.trace().DialDone, done)
 }

@@ -53,7 +53,10 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 		} else if waited {
 			continue
 		}
-		switch a := s.dials.Next(now); a.Do {
+		outer := s.calls.Enter(s.o.policyName)
+		a := s.dials.Next(now)
+		s.calls.Leave(outer)
+		switch a.Do {
 		case schedule.DoDial:
 			d.resume(a.Kicked)
 			d.begin(a)
@@ -105,13 +108,17 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
-	call(d.s.trace().DialHung, DialHung{Name: d.s.hooks.name, Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
+	call(d.s.calls, &hookNames.DialHung, d.s.trace().DialHung, DialHung{
+		Name:  d.s.hooks.name,
+		Try:   x.try.Number,
+		Since: link.Now() - link.Instant(x.reached.Load()),
+	})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
 func (d *dialing[C]) judge(x *dial[C], err error) {
 	d.err, d.s.again = err, false
-	xsync.Guard(func() { d.s.verdict = d.s.owner.judge(err) },
+	xsync.Guard(func() { d.s.verdict = d.s.judge(err) },
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) })
 }
 
@@ -200,7 +207,11 @@ func (d *dialing[C]) late(x *dial[C]) {
 // reached reports to s.dials which dials are connected.
 func (d *dialing[C]) reached() {
 	for _, x := range d.dials {
-		if x != nil && !x.told && x.reached.Load() != 0 {
+		if x == nil {
+			continue
+		}
+		d.leaveAstray(x)
+		if !x.told && x.reached.Load() != 0 {
 			x.told = true
 			x.timer.Stop()
 			d.s.dials.Connected(x.which, link.Time(link.Instant(x.reached.Load())))
@@ -220,6 +231,10 @@ func (d *dialing[C]) kick() {
 
 // ready notes that the wait of x at the gate has ended, or its dial.
 func (d *dialing[C]) ready(x *dial[C]) {
+	if to := x.movedTo(); to != nil {
+		d.move(x, to)
+		return
+	}
 	err := d.finish(x)
 	switch {
 	case err != nil:
@@ -248,7 +263,9 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 	if d.s.verdict.RetryAfter > 0 {
 		d.withdraw()
 	}
+	outer := d.s.calls.Enter(d.s.o.policyName)
 	d.s.dials.Failed(x.which, d.s.verdict, time.Now())
+	d.s.calls.Leave(outer)
 	d.publish()
 	d.freeLogin()
 	d.pause()
@@ -271,8 +288,17 @@ func (d *dialing[C]) idle() bool { return d.dials[0] == nil && d.dials[1] == nil
 // publish shows in the status what has gone wrong while another dial goes on.
 func (d *dialing[C]) publish() {
 	if !d.idle() && d.won == nil {
-		d.s.owner.troubled(d.atGate(), d.s.dials.Attempts(), d.err, d.s.verdict.Class)
+		d.s.owner.troubled(d.atGate(), d.s.dials.Attempts(), d.err, unlessLenient(d.s.verdict))
 	}
+}
+
+// unlessLenient returns the class of v, or ClassRetry instead of ClassSlow if v is Lenient: only
+// the next wait decides whether such a verdict is slow. See schedule.Outage.Next.
+func unlessLenient(v backoff.Verdict) backoff.Class {
+	if v.Class == backoff.ClassSlow && v.Lenient {
+		return backoff.ClassRetry
+	}
+	return v.Class
 }
 
 // pause begins a wait, unless a dial is under way.
@@ -298,10 +324,10 @@ func (d *dialing[C]) startWait(short *budget.LoginError) {
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
 		Name: d.s.hooks.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
-		again: d.s.again,
+		again: d.s.again, replaces: d.s.owner.replaces(),
 	}
-	d.s.owner.waiting(d.wait, d.s.verdict.Class)
-	call(d.s.trace().WaitStart, d.wait)
+	d.s.owner.waiting(d.wait)
+	call(d.s.calls, &hookNames.WaitStart, d.s.trace().WaitStart, d.wait)
 }
 
 // waitsForLogin reports whether the wait is for a login.
@@ -365,7 +391,12 @@ func (d *dialing[C]) resume(kicked bool) {
 		return
 	}
 	d.waiting = false
-	call(d.s.trace().WaitDone, WaitDone{Name: d.wait.Name, Try: d.wait.Try, Took: time.Since(d.since), Kicked: kicked})
+	call(d.s.calls, &hookNames.WaitDone, d.s.trace().WaitDone, WaitDone{
+		Name:   d.wait.Name,
+		Try:    d.wait.Try,
+		Took:   time.Since(d.since),
+		Kicked: kicked,
+	})
 }
 
 // end ends all that is under way. It does so even if a hook did not return.

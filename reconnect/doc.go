@@ -60,7 +60,9 @@
 //     outage, if it was ready for 2 s. A session that was ready for less earns nothing: a server
 //     that accepts and drops sees the same growing waits as a server that refuses. A session
 //     that we end because of what the peer sent (too large a message, a broken frame) earns
-//     nothing either, unless it was ready for an hour.
+//     nothing either, unless it was ready for an hour. Ten waits of an outage may be shorter than
+//     10 ms, and then each is 10 ms at least, whatever the policy says. Ten rotations may follow
+//     one another without a pause, and then one begins every 2 s, whatever requests them.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a limit
 //     of its own. If it fails, the attempt has failed. When it has returned, the messages in the
 //     queue are written, in order, and new ones after them; reading goes on meanwhile.
@@ -92,9 +94,10 @@
 //     failure means. The error of a write or a ping never hides a close frame that the
 //     Conn has still to read. The time that a server tells us to wait, up to an hour, is added to
 //     the jittered wait. A failure that a deploy or a damaged packet can cause (404, a
-//     certificate, a broken frame, a name that does not exist) is an ordinary loss the first time,
-//     and slow from the second in a row on: see [backoff.SlowWait]. Credentials that were refused
-//     are made anew at once. Of a server's answers only 410 ends a Conn by default.
+//     certificate, a broken frame, a name that does not exist), or a message above our limit, is
+//     an ordinary loss the first time, and slow from the second in a row on: see
+//     [backoff.SlowWait]. Credentials that were refused are renewed immediately. Of a server's
+//     answers only 410 ends a Conn by default.
 //  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting, handshaking,
 //     opening and closing each have a default and a limit. An idle connection keeps no
 //     memory of the messages that it had.
@@ -106,13 +109,54 @@
 //     context holds up Done, and [Trace.Overdue] reports it.
 //  12. The newest state. [Conn.State] and [Conn.Await] always see the newest state. They
 //     may skip steps between, but [Trace] sees each.
-//  13. No secrets in an error, a hook or a log line, as long as the dialer's errors have
-//     none. The errors of package dialer have none.
+//  13. No secrets in the text of an error, and so in a seam, a Status, a hook or a log line, as long as the
+//     dialer's errors have none. The errors of package dialer have none of the dial's: its guarantee 5 says
+//     what these are. The same are left out of the text of a [conn.CloseError], whatever the peer says in a
+//     close frame, and so is the hint of an advice. Other secrets that a peer repeats are not known, such as
+//     a token in a message of OnSession.
 //  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing. The
 //     deciders are Classify, OnSession, Probe, Keep, Expected, Allowed, KeepAlive.Message and
 //     the functions of a Layer. No lock is held while any of them runs. A panic in one crashes
 //     the program, as in any Go code. A callback that calls [runtime.Goexit] ends the Conn (or
 //     the attempt) with an error that names the callback.
+//
+// # Callbacks
+//
+// No lock is held while a callback runs, and it may call every method of its Conn. Await, AwaitReady,
+// AwaitSession, Messages, Read, SendWait, Shutdown, Write and WriteTo may have to wait there for
+// what cannot happen before the callback returns, until their context is done: pass them the
+// context of the callback, or one with a deadline if it has none (-). The other methods do not
+// wait. [Conn.Done] is closed after the last callback has returned, so a callback must not wait for
+// it.
+//
+//	callback                             its context is canceled with       delays until it returns
+//	OnSession, Layer.Open                the attempt, or OpenTimeout        the session's readiness
+//	OnMessage                            the session                        reading, and the next session
+//	OnSeam                               the Conn; for a mark, the session  reading, and the next session
+//	Outbox.Keep                          the Conn                           the next session
+//	Outbox.OnReceipt                     the Conn                           the next receipt
+//	Layer.Receive, Layer.Ready           -                                  reading, and the next session
+//	Layer.Lost                           -                                  the seam, and the next session
+//	Layer.End, Trace.ConnDone            -                                  Done
+//	Liveness.Probe                       the probe                          the next probe
+//	KeepAlive.Message                    -                                  the next keep-alive message
+//	Rotate.Allowed                       -                                  the rotation
+//	Stall.Expected                       -                                  the end of a stalled session
+//	Policy, Classify, the gate's done    -                                  the next dial
+//	Trace.GateStart, GateDone            -                                  the dial
+//	Trace.DialStart, DialHung, DialDone  -                                  the session after the dial
+//	Trace.AddressIgnored                 -                                  the session after the dial
+//	Trace.WaitStart, WaitDone            -                                  the next dial
+//	Trace.SessionStart, SessionReady     -                                  the session's readiness
+//	Trace.SessionDone                    -                                  the next session
+//	Trace.RotateStart, RotateDone        -                                  the rotation
+//	Trace.ProbeStart, ProbeDone          -                                  the probe
+//	Trace.SlowHandler, Overdue           -                                  the next report, and Done
+//
+// [Trace.SlowHandler] reports a callback that takes longer than a third of Liveness.Limit, and then
+// [Trace.Overdue] reports it each time that its duration has doubled. OnSession, Layer.Open and
+// Liveness.Probe have limits of their own instead. The time in a callback never counts against the
+// peer.
 //
 // # Goroutines
 //

@@ -12,7 +12,9 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/internal/handover"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -21,14 +23,16 @@ import (
 type keeper struct {
 	c         *Conn
 	seat      seat
-	origin    *origin // the rotation that has begun its supervisor; nil: New has
-	concluded bool    // the end of the Conn has begun
+	calls     watch.Calls // the calls of the user's functions in its goroutine
+	origin    *origin     // rotation that started its supervisor, or nil if New did
+	concluded bool        // the end of the Conn has begun
 }
 
 // origin is what a supervisor keeps of the rotation that has begun it.
 type origin struct {
 	cancel  context.CancelFunc          // ends the supervisor
 	follows atomic.Pointer[replacement] // nil: the rotation has ended
+	old     <-chan struct{}             // closed when the supervisor before it has ended, if it leads
 	before  atomic.Pointer[cut]         // the loss after which the supervisor came to lead, until a session is ready; nil: it was none
 }
 
@@ -46,7 +50,7 @@ func (k *keeper) supervise(ctx context.Context) {
 		if k.origin != nil {
 			dials = besideAnother(dials)
 		}
-		k.conclude(newSupervisor(o, dials, owner[*served](k), &k.c.life.hooks).run(ctx))
+		k.conclude(newSupervisor(o, dials, owner[*served](k), &k.c.life.hooks, &k.calls).run(ctx))
 	}, func() {
 		go k.abandon() // closes done
 	})
@@ -62,19 +66,58 @@ func (k *keeper) conclude(err error) {
 		k.origin.cancel()
 	}
 	for range 2 { // a successor that leads may have been replaced in turn
-		if !k.side().done(err) {
+		if !k.side().done(err) { // then done has stopped k.calls
 			return
 		}
 	}
+	k.awaitOld()
 	k.concluded = true
 	err = k.ended(err)
 	xsync.InOrder(slices.Concat(
-		[]func(){k.settle, func() { k.c.state.enter(&k.seat, StateClosed, func(s *Status) { s.Err = err }) }},
-		k.c.layers.ends(err),
+		[]func(){k.settle, func() { k.publish(err) }},
+		k.c.layers.ends(&k.calls, err),
 		[]func(){
-			func() { call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.hooks.name, Err: err}) },
-			func() { k.c.sender.end(); k.c.done.Raise() },
+			func() {
+				call(&k.calls, &hookNames.ConnDone, k.c.life.trace().ConnDone, ConnDone{
+					Name: k.c.life.hooks.name,
+					Err:  err,
+				})
+			},
+			k.finish,
 		})...)
+}
+
+// awaitOld waits until the supervisor before k has ended, if there was one: a SlowHandler of its session may
+// still run. Only a supervisor that leads or has led may call awaitOld.
+func (k *keeper) awaitOld() {
+	if k.origin != nil {
+		<-k.origin.old
+	}
+}
+
+// giveUp ends a Conn that was never started, because the Start of a layer has failed. It calls no
+// hook. The state is StateClosed only after the layers have ended, so that End can tell by another
+// state that the Conn has never lived.
+func (k *keeper) giveUp(started layers, err error) {
+	k.c.life.fail(err)
+	err = k.ended(err)
+	xsync.InOrder(slices.Concat(
+		[]func(){k.settle},
+		started.ends(&k.calls, err),
+		[]func(){func() { k.publish(err) }, k.finish},
+	)...)
+}
+
+// publish sets StateClosed, the last state of the Conn.
+func (k *keeper) publish(err error) {
+	k.c.state.enter(&k.seat, StateClosed, func(s *Status) { s.Err = err })
+}
+
+// finish ends the outbox, and closes Done.
+func (k *keeper) finish() {
+	k.calls.Stop()
+	k.c.sender.end()
+	k.c.done.Raise()
 }
 
 // abandon ends a supervisor whose goroutine was ended by a callback, and the Conn with it. It
@@ -83,9 +126,13 @@ func (k *keeper) abandon() {
 	if k.concluded {
 		return // the rest of conclude goes on
 	}
-	err := fmt.Errorf("%s: %w", k.serving(), xsync.ErrNotReturned)
+	name := k.calls.Name()
+	if name == "" {
+		name = "a callback" // which a step of the library's has called
+	}
+	err := fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)
+	k.calls.Leave(nil)
 	if l := k.seat.link.Load(); l != nil {
-		l.calling.leave()
 		l.Cut(err)
 		l.Parted()
 		l.stop(&k.c.life.watch, err)
@@ -99,9 +146,17 @@ func (k *keeper) abandon() {
 func (k *keeper) dial(ctx context.Context) (*served, error) {
 	k.c.life.counts.dials.Add(1)
 	h, began := k.c.hint.newest.Load(), link.Milliseconds(link.Now())
-	opened, err := k.dialAt(h.in(ctx), h.address())
+	address := h.address()
+	if h != nil && h.url != "" && address == "" {
+		h = nil // because another dial has tried the URL, and the hint is for that dial only
+	}
+	opened, followed, err := k.dialAt(h.in(ctx), address)
+	if m, ok := errors.AsType[*movedError](err); ok {
+		h.again(m, address)
+		return nil, err
+	}
 	if err != nil {
-		if ctx.Err() == nil && !isLoss(err) {
+		if ctx.Err() == nil && !isLoss(err) || address != "" {
 			k.c.hint.drop(h)
 		}
 		return nil, err
@@ -110,6 +165,9 @@ func (k *keeper) dial(ctx context.Context) (*served, error) {
 		return nil, backoff.Permanent(fmt.Errorf("reconnect: %T returned neither a connection nor an error", k.c.dialer))
 	}
 	l := &served{clock: began, extra: newExtra(&k.c.life, h)}
+	if followed {
+		l.extra.advised = true
+	}
 	l.Begin(opened, &k.c.life.Life, k.c.life.o.Pace)
 	return l, nil
 }
@@ -117,37 +175,43 @@ func (k *keeper) dial(ctx context.Context) (*served, error) {
 // errNotFollowed is why an address was ignored by a dialer that did not look at it.
 var errNotFollowed = errors.New("the dialer follows no address")
 
-// dialAt dials address, or the usual endpoint if address is empty. If the dialer ignores address, it calls Trace.AddressIgnored.
-func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) {
+// dialAt dials address, or the usual endpoint if address is empty, and reports whether the dialer
+// has followed address. If the dialer ignores address, dialAt calls Trace.AddressIgnored.
+func (k *keeper) dialAt(ctx context.Context, address string) (c conn.Conn, followed bool, err error) {
 	if address == "" {
-		return k.c.dialer.Dial(ctx)
+		c, err = k.c.dialer.Dial(ctx)
+		return c, false, err
 	}
 	ignored := errNotFollowed
 	try := schedule.AttemptFrom(ctx)
 	try.URL, try.Followed = address, func(err error) { ignored = err }
-	c, err := k.c.dialer.Dial(schedule.WithAttempt(ctx, try))
+	c, err = k.c.dialer.Dial(schedule.WithAttempt(ctx, try))
 	if ignored != nil {
-		call(k.c.life.trace().AddressIgnored, AddressIgnored{Name: k.c.life.hooks.name, Err: ignored})
+		if hook := k.c.life.trace().AddressIgnored; hook != nil {
+			e := AddressIgnored{Name: k.c.life.hooks.name, Err: ignored}
+			k.c.life.watch.Time("Trace.AddressIgnored", nil, func() { hook(e) })
+		}
 	} else if err != nil {
 		err = &advisedError{err}
 	}
-	return c, err
+	return c, ignored == nil, err
 }
 
 func (k *keeper) dialed(l *served, s *Session) {
 	s.Number = k.c.life.Counts.Sessions.Add(1)
-	l.Session = s.Number
+	l.Session, l.calls = s.Number, &k.calls
+	k.calls.Follow(&l.Link)
 	k.seat.link.Store(l)
 	k.side().describe(s)
-	k.c.state.opening(&k.seat, l)
+	k.c.state.opening(&k.seat, l, k.c.kicks.Lower) // kicks were meant for the outage that is over
 }
 
 // serve is one session: it opens the link, receives until the link is lost, and cleans up.
 func (k *keeper) serve(ctx context.Context, l *served, s *Session) error {
 	side := k.side()
-	l.calling.enter(&elsewhere)
+	outer := k.calls.Enter(&watch.Elsewhere)
 	err := k.open(l, s, side)
-	l.calling.leave()
+	k.calls.Leave(outer)
 	if err == nil {
 		err = k.ready(l, s, side)
 	}
@@ -166,15 +230,18 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 	l.clock = link.Milliseconds(link.Now()) - l.clock
 	k.c.receiver.settle(l)
 	l.prepare(&k.c.life.watch)
+	l.Lag(true) // until the hooks have returned, because no goroutine reads l meanwhile
+	defer l.Lag(false)
 	marks, err := side.ready(l)
 	if err != nil {
 		return err
 	}
+	k.sayGoodbye(l)
 	if k.origin != nil {
 		k.origin.before.Store(nil)
 	}
 	s.Ready()
-	k.c.layers.ready(l.Session)
+	k.c.layers.ready(&k.calls, l.Session)
 	l.start(k.c.age(l))
 	if marks {
 		k.c.receiver.mark(l, l)
@@ -193,16 +260,13 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	side := k.side()
 	var dials bool
 	if l.overlaps, dials = side.lost(l, loss{err, ready, unread}); !l.overlaps {
-		if !dials { // its supervisor may wait for a kick
-			k.c.kicks.Lower() // because those were meant for an outage that is over
-		}
 		k.c.state.enter(&k.seat, StateWaiting, func(st *Status) { st.Err = err })
 	}
 	k.c.sender.detach(&l.Link, err, l.keeps(&k.c.life, err))
 	if !ready {
 		k.neverReady(l)
 	}
-	k.c.layers.sessionEnded(l.Session, err)
+	k.c.layers.sessionEnded(&k.calls, l.Session, err)
 	if ready && !l.overlaps { // else the session that has replaced it has learned since
 		l.liveness.Ended(err)
 	}
@@ -220,9 +284,9 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 
 // neverReady notes that the session of l has ended before it was ready.
 func (k *keeper) neverReady(l *served) {
-	l.calling.enter(&elsewhere)
+	outer := k.calls.Enter(&watch.Elsewhere)
 	k.failed()
-	l.calling.leave()
+	k.calls.Leave(outer)
 	if !l.broken {
 		k.c.hint.drop(l.extra.hint) // the server has refused it
 	}
@@ -245,9 +309,9 @@ func (k *keeper) putSeam(l *served, side side, err error, dials bool) {
 
 func (k *keeper) replaced(v backoff.Verdict) bool { return k.side().inherits(v) }
 
-func (k *keeper) connecting(atGate bool) {
+func (k *keeper) connecting(atGate bool, host string) {
 	k.side().rests(false)
-	k.c.state.connecting(&k.seat, atGate)
+	k.c.state.connecting(&k.seat, atGate, host)
 }
 
 func (k *keeper) troubled(atGate bool, try int, err error, verdict backoff.Class) {
@@ -261,10 +325,10 @@ func (k *keeper) failed() {
 
 func (k *keeper) lost(l *served, _ error) bool { return l.broken }
 
-func (k *keeper) waiting(w WaitStart, verdict backoff.Class) {
+func (k *keeper) waiting(w WaitStart) {
 	k.side().rests(w.Verdict.RetryAfter == 0)
 	k.c.state.enter(&k.seat, StateWaiting, func(s *Status) {
-		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, verdict
+		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, w.Verdict.Class
 		s.Next = time.Now().Add(w.Verdict.RetryAfter + w.Drawn)
 	})
 }
@@ -285,22 +349,6 @@ func (k *keeper) settle() {
 		l.resumed = false
 		k.c.receiver.settle(l)
 	}
-}
-
-// serving returns the name of the callback that runs in the supervisor's goroutine, "" if it runs in
-// another goroutine, which reports it.
-func (k *keeper) serving() string {
-	l := k.seat.link.Load()
-	if l == nil {
-		return "a hook"
-	}
-	if name := l.calling.name.Load(); name != nil {
-		return *name
-	}
-	if l.Turn().Does() == link.Handling {
-		return "OnMessage"
-	}
-	return "a hook"
 }
 
 // judge is Classify, with a longer wait if advice in err asks for it. The address and the hint of the
@@ -340,6 +388,17 @@ func (k *keeper) limit(t schedule.Attempt) time.Duration {
 		}
 	}
 	return dialLimit(t)
+}
+
+func (k *keeper) replaces() (session uint64) {
+	if r, is := k.side().(successor); is {
+		r.tell(func(m *handover.Tapped) {
+			if m.Planned() {
+				session = r.session
+			}
+		})
+	}
+	return session
 }
 
 func (k *keeper) reserved() func() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redial-go/redial/reconnect/internal/xsync"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // Layer is something above the connection that follows its life, such as a set of subscriptions, or a
@@ -16,8 +16,8 @@ import (
 // mix, and run at the same time.
 type Layer struct {
 	// Start gives the layer its Conn. New calls it before anything else happens. New fails with the
-	// error of Start, such as that the layer belongs to another Conn, and calls End of the layers that
-	// have started before.
+	// error of Start, such as that the layer belongs to another Conn. Before New returns, it calls
+	// End of the layers that have started, and closes Done of the Conn.
 	Start func(c *Conn) error
 
 	// Open prepares a new session, after OnSession has returned and before the session is ready. It
@@ -56,19 +56,18 @@ func validateLayers(layers []*Layer) error {
 // layers calls the layers of a Conn.
 type layers []*Layer
 
-// start calls Start. After an error it ends the layers that have started.
-func (ls layers) start(c *Conn) error {
+// start calls Start of each layer until one fails. It returns the layers that have started,
+// including those without a Start.
+func (ls layers) start(c *Conn) (started layers, err error) {
 	for i, l := range ls {
 		if l.Start == nil {
 			continue
 		}
 		if err := l.Start(c); err != nil {
-			err = fmt.Errorf("reconnect: Options.Layers[%d]: %w", i, err)
-			xsync.InOrder(ls[:i].ends(err)...)
-			return err
+			return ls[:i], fmt.Errorf("reconnect: Options.Layers[%d]: %w", i, err)
 		}
 	}
-	return nil
+	return ls, nil
 }
 
 // open calls Open. It ends with the first error.
@@ -94,10 +93,12 @@ func (ls layers) opens() bool {
 	return slices.ContainsFunc(ls, func(l *Layer) bool { return l.Open != nil })
 }
 
-func (ls layers) ready(session uint64) {
+func (ls layers) ready(c *watch.Calls, session uint64) {
 	for _, l := range ls {
 		if l.Ready != nil {
+			outer := c.Enter(&layerReady)
 			l.Ready(session)
+			c.Leave(outer)
 		}
 	}
 }
@@ -120,19 +121,25 @@ func (ls layers) taker() func(m Message, but int) bool {
 	return ls.take
 }
 
-func (ls layers) sessionEnded(session uint64, cause error) {
+func (ls layers) sessionEnded(c *watch.Calls, session uint64, cause error) {
 	for _, l := range ls {
 		if l.Lost != nil {
+			outer := c.Enter(&layerLost)
 			l.Lost(session, cause)
+			c.Leave(outer)
 		}
 	}
 }
 
 // ends returns a call of each End.
-func (ls layers) ends(err error) (calls []func()) {
+func (ls layers) ends(c *watch.Calls, err error) (calls []func()) {
 	for _, l := range ls {
 		if l.End != nil {
-			calls = append(calls, func() { l.End(err) })
+			calls = append(calls, func() {
+				outer := c.Enter(&layerEnd)
+				l.End(err)
+				c.Leave(outer)
+			})
 		}
 	}
 	return calls

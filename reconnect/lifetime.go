@@ -16,6 +16,7 @@ type lifetime struct {
 	o       settings
 	watch   watch.Shared
 	failure atomic.Pointer[error] // a callback has ended a supervisor's goroutine
+	parting atomic.Bool           // Shutdown says goodbye: see farewell
 	hooks   hooks
 	counts  counts
 }
@@ -39,42 +40,6 @@ func (l *lifetime) fail(err error) {
 
 // trace returns the hooks as they are now.
 func (l *lifetime) trace() *Trace { return l.hooks.Load() }
-
-// waitFor waits for done, and reports that function is overdue if that takes long.
-func (l *lifetime) waitFor(done <-chan struct{}, function string) {
-	l.hooks.waitFor(done, func() string { return function })
-}
-
-// report passes the events of the watchers on to the hooks.
-type report struct{ *lifetime }
-
-func (r report) ProbeStart(session uint64, silence time.Duration) {
-	call(r.trace().ProbeStart, ProbeStart{Name: r.hooks.name, Session: session, Silence: silence})
-}
-
-func (r report) ProbeDone(session uint64, took time.Duration, err error) {
-	call(r.trace().ProbeDone, ProbeDone{Name: r.hooks.name, Session: session, Took: took, Err: err})
-}
-
-func (r report) SlowHandler(session uint64, since time.Duration) {
-	call(r.trace().SlowHandler, SlowHandler{Name: r.hooks.name, Session: session, Since: since})
-}
-
-func (r report) Overdue(function string, since time.Duration) {
-	call(r.trace().Overdue, Overdue{Name: r.hooks.name, What: function, Since: since})
-}
-
-func (r report) Await(done <-chan struct{}, function string) { r.waitFor(done, function) }
-
-// callback is the name of the user's function that runs in the supervisor's goroutine. For
-// OnMessage see [link.Turn].
-type callback struct{ name atomic.Pointer[string] }
-
-// These are the names of such functions. elsewhere means that the supervisor waits for one in another goroutine.
-var onSeam, keep, elsewhere = "OnSeam", "Keep", ""
-
-func (c *callback) enter(name *string) { c.name.Store(name) }
-func (c *callback) leave()             { c.name.Store(nil) }
 
 // Stats are counts since [New], and how much waits now.
 type Stats struct {

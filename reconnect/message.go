@@ -51,8 +51,9 @@ type Seam struct {
 
 	// Overlapped says that the next session was ready before this one was read to its end. Then
 	// nothing is missing if the server gives both everything, but some messages may come twice. It is
-	// false if this session broke before, if we ended it while the reader was behind it, and if the peer
-	// ended it and the reader was behind it when the next one became ready.
+	// false if this session broke before or while it was closed, if we ended it while something of it may
+	// have been unread, and if the peer ended it and something may have been unread when the next one
+	// became ready.
 	Overlapped bool
 
 	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable
@@ -134,9 +135,9 @@ func (r *receiver) mark(l, by *served) {
 			l.Pause(link.Handling)
 			defer l.Resume()
 		}
-		by.calling.enter(&onSeam)
+		outer := by.calls.Enter(&onSeam)
 		r.callMark(l)
-		by.calling.leave()
+		by.calls.Leave(outer)
 	}
 }
 
@@ -149,7 +150,8 @@ func (r *receiver) unhold(l *served) {
 	m := l.extra.mark
 	m.release(func() { // stop waits for the timer
 		m.timer.Set(0, func() {
-			xsync.Guard(func() { r.callMark(l) }, func() { l.Cut(fmt.Errorf("%s: %w", onSeam, xsync.ErrNotReturned)) })
+			xsync.Guard(func() { r.life.watch.Time(onSeam, &l.Link, func() { r.callMark(l) }) },
+				func() { l.Cut(fmt.Errorf("%s: %w", onSeam, xsync.ErrNotReturned)) })
 		})
 	})
 }

@@ -22,6 +22,7 @@ type Opening struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // as in Session; 0 while the session before lives
 	Planned  bool          // the session replaces one that has not died: see [Rotation]
+	Advised  bool          // the dialer has followed [Advice].URL, and HintFrom returns the hint of that Advice
 
 	session  *Session
 	life     *lifetime
@@ -165,7 +166,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	ctx, cancel := l.openContext(k.c.life.o.OpenTimeout)
 	defer cancel()
 	o := &Opening{
-		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime,
+		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, Advised: l.extra.advised,
 		session: s, life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
 	}
 	side.opening(o)
@@ -175,7 +176,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	select {
 	case <-call.Done():
 	case <-ctx.Done():
-		k.c.life.waitFor(call.Done(), "OnSession")
+		k.c.life.hooks.Await(call.Done(), "OnSession")
 	}
 	o.over.Store(true)
 	if join() {

@@ -119,8 +119,9 @@ type Inbox struct {
 	// Messages is how many may wait. Default: 64. Negative: an error.
 	Messages int
 
-	// Bytes is how much data they may have together. A single message may be larger.
-	// Default: 16 MiB. Negative: an error.
+	// Bytes is how much data they may have together. There is no room once they have that much, so the
+	// last of them may exceed the limit. With InboxDropOldest only a single message may. Default: 16 MiB.
+	// Negative: an error.
 	Bytes int
 
 	// Overflow says what happens to a message for which there is no room. Default: InboxBlock.
@@ -175,7 +176,11 @@ type Outbox struct {
 	// fates were settled; messages that were written keep the order of Send. They have a goroutine
 	// of their own, which ends before the Conn does. The context ends with the Conn. While OnReceipt
 	// runs messages go on being written, but when as many receipts wait for it as messages may wait,
-	// Send refuses more. Default: none, and Send is an error.
+	// Send refuses more. [Trace.SlowHandler] reports a call that takes long. With this context Write
+	// and AwaitSession do not wait for a session, but return ErrNotReady while none is ready,
+	// because OnSession may wait for OnReceipt. For the same reason SendWait does not wait for
+	// room. To wait, call them in another goroutine with another context. Default: none, and Send
+	// is an error.
 	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is how many may wait. Default: 1024. Negative: an error.
@@ -202,7 +207,9 @@ type Outbox struct {
 	// Keep decides about each message of Send that still waits when a ready session is lost because
 	// of cause. True keeps the message for the next session. False drops it, with ErrSessionLost, and
 	// OnReceipt gets it. Keep is called in the supervisor's goroutine, and must not change the data;
-	// its context ends with the Conn. It is an error without WhenDownKeep. Default: all are kept.
+	// its context ends with the Conn. While Keep looks at a message neither that message nor any
+	// behind it is written, and if it is dropped meanwhile OnReceipt gets it after Keep has
+	// returned. Keep is an error without WhenDownKeep. Default: all are kept.
 	Keep func(ctx context.Context, o Outgoing, cause error) bool
 }
 
@@ -265,7 +272,7 @@ type Liveness struct {
 
 	// ProbeEvery probes the peer at this interval even if it is not silent, for a server that wants a
 	// ping every so often. The interval counts from the last probe of any kind. Default, and
-	// negative: never.
+	// negative: never. Less than 1 ms: an error.
 	ProbeEvery time.Duration
 
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
@@ -305,6 +312,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
 	case o.Liveness.Limit < 0 && o.Liveness.ProbeEvery <= 0 && o.Liveness.Probe != nil:
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without ProbeEvery, is never called")
+	case tooShort(o.Liveness.ProbeEvery):
+		return shortError("Liveness.ProbeEvery", o.Liveness.ProbeEvery)
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
 	case o.Run.Kick != nil:
@@ -348,7 +357,7 @@ func (o *Outbox) validate(down WhenDown) error {
 // hear from its clients, such as every 8 s. It is no probe ([Liveness]): nobody waits for an answer.
 type KeepAlive struct {
 	// Every is how long nothing may be written before Message is. Pings do not count. Default, and
-	// negative: for ever.
+	// negative: for ever. Less than 1 ms: an error.
 	Every time.Duration
 
 	// Message returns the message to write, and must return at once. It is called in the
@@ -363,6 +372,8 @@ func (o *KeepAlive) validate() error {
 		return errors.New("reconnect: Options.KeepAlive.Every without Message: nothing to write")
 	case o.Every <= 0 && o.Message != nil:
 		return errors.New("reconnect: Options.KeepAlive.Message without Every is never written")
+	case tooShort(o.Every):
+		return shortError("KeepAlive.Every", o.Every)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/handover"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // predecessor is the side of the supervisor whose session is replaced. With OverlapBreakFirst it also makes
@@ -27,9 +28,9 @@ func (r predecessor) opening(o *Opening) {
 // ready ends a rotation that has closed the session first.
 func (r predecessor) ready(l *served) (marks bool, err error) {
 	marks, err = r.alone.ready(l)
-	l.calling.enter(&elsewhere)
+	outer := l.calls.Enter(&watch.Elsewhere)
 	r.bridged(nil)
-	l.calling.leave()
+	l.calls.Leave(outer)
 	return marks, err
 }
 
@@ -52,7 +53,7 @@ func (r predecessor) bridged(err error) {
 // lower says that messages need not wait any more for the session after OverlapBreakFirst.
 func (r *replacement) lower() {
 	r.c.life.Bridging.Store(false)
-	r.c.state.changed.Broadcast()
+	r.c.life.Changed.Broadcast()
 }
 
 // endBridge is the timer's callback: messages have waited long enough.
@@ -113,11 +114,12 @@ func (r predecessor) release() {
 			return
 		}
 		l := r.next.seat.link.Load() // which has brought them
+		r.k.calls.Follow(&l.Link)
 		for _, m := range held {
 			if refused || r.c.life.Closed.Load() {
 				break
 			}
-			if err := r.c.receiver.putAnyway(l, Message(m)); err != nil {
+			if err := r.c.receiver.putAnyway(l, &r.k.calls, Message(m)); err != nil {
 				refused = true
 				l.Cut(err)
 			}
@@ -130,7 +132,7 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 	heir := r.machine.OldEnded(v.Class == backoff.ClassStop)
 	if heir == handover.HeirNextLeads {
 		r.next.origin.before.Store(r.replacement.lost)
-		r.c.state.inherit(&r.next.seat, r.replacement.lost.err, v.Class)
+		r.c.state.inherit(&r.next.seat, r.replacement.lost.err, unlessLenient(v))
 	}
 	begun := r.machine.Begun()
 	r.mu.Unlock()
@@ -161,6 +163,9 @@ func (r predecessor) done(error) bool {
 		r.endRelease()
 		r.mu.Unlock()
 		r.seat.link.Store(nil)
+		r.k.calls.Follow(nil)
+		r.k.calls.Stop()
+		r.k.awaitOld()
 		r.seat = nil // else each rotation would keep the one before in memory
 		close(r.gone)
 		return false

@@ -9,6 +9,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/inbox"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -42,17 +43,29 @@ func (r *receiver) collectFrom(l *served) {
 	}))
 }
 
-// taken reports whether a layer has taken m. Layer number but, which passes m on, is not asked.
-func (r *receiver) taken(m Message, but int) bool { return r.take != nil && r.take(m, but) }
+// taken reports whether a layer has taken m, which came by l. It calls no layer after Close, and
+// never layer number but, which passes m on. If it has called one, l is paused: the caller ends the
+// pause when it reads again.
+func (r *receiver) taken(l *served, m Message, but int) bool {
+	if r.take == nil || r.life.Closed.Load() {
+		return false
+	}
+	l.Pause(link.Receiving)
+	l.calls.Arm()
+	return r.take(m, but)
+}
 
 // receive reads l until it is lost, and returns why. It runs in the supervisor's goroutine.
 func (r *receiver) receive(ctx context.Context, l *served) error {
+	var err error
 	if r.inbox != nil {
-		return l.EndedBy(r.fill(ctx, l))
+		err = r.fill(ctx, l)
+	} else {
+		err = r.push(l)
 	}
-	err := r.push(l)
-	l.Resume() // not if OnMessage ended this goroutine: see keeper.serving
-	return l.EndedBy(err)
+	err = l.EndedBy(err)
+	l.Unpause() // not if a callback has ended this goroutine: see keeper.abandon
+	return err
 }
 
 // push hands each message to OnMessage. Without OnMessage it reads all the same, because pings are answered only meanwhile.
@@ -66,19 +79,23 @@ func (r *receiver) push(l *served) error {
 		}
 		r.life.counts.in.Received(m)
 		l.Heard()
-		l.Pause(link.Handling)
-		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) && r.life.o.OnMessage != nil {
-			r.call(context.Background(), l, msg) // an error: Close was called
+		if msg := (Message{Message: m, Session: l.Session}); !r.taken(l, msg, noLayer) && r.life.o.OnMessage != nil {
+			l.Pause(link.Handling)
+			l.calls.Arm()
+			r.call(context.Background(), l, l.calls, msg) // an error: Close was called
 		}
 		p.Done(m)
 	}
 	return net.ErrClosed
 }
 
-// call calls OnMessage, unless Close was called, or ctx ends while another session is in OnMessage or OnSeam.
-func (r *receiver) call(ctx context.Context, l *served, m Message) error {
+// call calls OnMessage, unless Close was called, or ctx ends while another session is in OnMessage or OnSeam. calls are
+// those of this goroutine.
+func (r *receiver) call(ctx context.Context, l *served, calls *watch.Calls, m Message) error {
 	if r.turn != nil {
-		if err := r.turn.Acquire(ctx, nil); err != nil {
+		outer := calls.Enter(&watch.Elsewhere) // the other session is in OnMessage or OnSeam
+		err := r.turn.Acquire(ctx, nil)
+		if calls.Leave(outer); err != nil {
 			return err
 		}
 		defer r.turn.Release()
@@ -96,7 +113,8 @@ func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		l.Pause(link.Handling)
-		err := r.call(ctx, l, m)
+		l.calls.Arm()
+		err := r.call(ctx, l, l.calls, m)
 		l.Resume()
 		return err
 	case r.inbox == nil:
@@ -109,13 +127,16 @@ func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 	return r.inbox.Put(inbox.Item(m), inbox.Beside)
 }
 
-// putAnyway is put for a message of l, which another goroutine reads. It waits for room until l ends; then it
-// adds m to the full inbox, so that a redial never waits for a slow reader. If the inbox is overfull
-// already, that is an error.
-func (r *receiver) putAnyway(l *served, m Message) error {
+// putAnyway is put for a message of l, which another goroutine reads; calls are those of this goroutine. It
+// waits for room until l ends; then it adds m to the full inbox, so that a redial never waits for a slow reader.
+// If the inbox is overfull already, that is an error.
+func (r *receiver) putAnyway(l *served, calls *watch.Calls, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
-		return r.call(context.Background(), l, m)
+		outer := calls.Enter(&onMessage)
+		err := r.call(context.Background(), l, calls, m)
+		calls.Leave(outer)
+		return err
 	case r.inbox == nil:
 		return nil
 	}
@@ -167,7 +188,7 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 		}
 		l.Heard()
 		msg := Message{Message: m, Session: l.Session}
-		if r.taken(msg, noLayer) {
+		if r.taken(l, msg, noLayer) {
 			r.inbox.Skip(m)
 		} else if err := r.inbox.Put(inbox.Item(msg), inbox.FromLink); err != nil {
 			return err
@@ -192,7 +213,8 @@ func (r *receiver) awaitRoom(ctx context.Context, l *served) error {
 // putDelivered passes on a message that OnSession has read, or the layer with the number but.
 func (r *receiver) putDelivered(ctx context.Context, l *served, m conn.Message, but int) error {
 	msg := Message{Message: m, Session: l.Session}
-	if r.taken(msg, but) {
+	taken := r.taken(l, msg, but)
+	if l.Unpause(); taken {
 		return nil
 	}
 	r.settle(l)
@@ -226,9 +248,9 @@ func (r *receiver) putSeam(l *served, s *Seam) {
 			r.turn.Acquire(context.Background(), nil) // has no error
 			defer r.turn.Release()
 		}
-		l.calling.enter(&onSeam)
+		outer := l.calls.Enter(&onSeam)
 		r.life.o.OnSeam(r.life, s)
-		l.calling.leave()
+		l.calls.Leave(outer)
 	case r.inbox != nil:
 		r.inbox.PutSeam((*inbox.Seam)(s))
 	}
@@ -266,6 +288,9 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 		if c.life.Closed.Load() {
 			return net.ErrClosed
 		}
+		if ctx.Err() != nil { // also while messages wait, or a slow reader would never stop
+			return context.Cause(ctx)
+		}
 		seam, empty := c.receiver.inbox.Take(ctx, (*inbox.Item)(m), buf)
 		switch {
 		case seam != nil:
@@ -280,10 +305,13 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.life.Done(): // after Close nothing is read any more; after Shutdown what is left
+			closed := c.life.Changed.Wait()
 			if c.life.Closed.Load() {
 				return net.ErrClosed
 			}
 			select {
+			case <-empty:
+			case <-closed:
 			case <-c.done.Up():
 				ended = true
 			case <-ctx.Done():

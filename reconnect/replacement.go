@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -49,6 +50,37 @@ type replacement struct {
 	seamed  bool       // the reader has that seam
 }
 
+// rotationPace limits how often rotations of a Conn begin. No two rotations begin at the same time,
+// so that none begins between wait and began. The zero value is the pace of a Conn without a
+// rotation so far.
+type rotationPace struct {
+	full atomic.Int64 // the link.Instant at which the burst is complete again; 0 before the first rotation
+}
+
+// Up to rotationBurst rotations may follow one another without a pause; then one begins every
+// rotationEvery.
+const (
+	rotationBurst = 10
+	rotationEvery = 2 * time.Second
+)
+
+// fullAt returns when the burst is complete again, but not a time before now.
+func (p *rotationPace) fullAt(now link.Instant) link.Instant {
+	if full := link.Instant(p.full.Load()); full != 0 {
+		return max(full, now)
+	}
+	return now
+}
+
+// wait returns how long the next rotation has to wait.
+func (p *rotationPace) wait() time.Duration {
+	now := link.Now()
+	return max(p.fullAt(now)-now-(rotationBurst-1)*rotationEvery, 0)
+}
+
+// began counts a rotation.
+func (p *rotationPace) began() { p.full.Store(int64(p.fullAt(link.Now()) + rotationEvery)) }
+
 func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	at := time.Now()
 	r := &replacement{
@@ -57,7 +89,8 @@ func newReplacement(c *Conn, l *served, a Advice) *replacement {
 		machine: handover.Tapped{Machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap))},
 		givenUp: make(chan struct{}), released: make(chan struct{}), gone: make(chan struct{}),
 	}
-	r.next.c, r.next.origin = c, new(origin)
+	r.next.c, r.next.origin = c, &origin{old: r.gone}
+	r.next.calls.Init(&c.life.hooks, c.life.watch.SlowAfter())
 	r.next.origin.follows.Store(r)
 	return r
 }
@@ -113,6 +146,10 @@ func (r *replacement) tell(f func(m *handover.Tapped)) {
 
 // begin is the timer's callback. With OverlapBreakFirst the old session goes on until a login is reserved for the next one.
 func (r *replacement) begin() {
+	if wait := r.c.rotations.wait(); wait > 0 {
+		r.start.Set(wait, r.begin)
+		return
+	}
 	release := func() {}
 	if o := r.c.life.o; o.Rotate.Overlap == OverlapBreakFirst {
 		var short *budget.LoginError
@@ -130,6 +167,7 @@ func (r *replacement) begin() {
 	}
 	if what != handover.BeginNothing {
 		r.began = time.Now()
+		r.c.rotations.began()
 		r.c.state.rotating(&r.next.seat) // under mu, because inherits needs the successor's status
 	}
 	if what == handover.BeginDial {
@@ -140,9 +178,10 @@ func (r *replacement) begin() {
 		release()
 		return // the old supervisor ends the rotation
 	}
-	r.hook("Trace.RotateStart", func() {
-		call(r.c.life.trace().RotateStart, RotateStart{Name: r.c.life.hooks.name, Session: r.session, Cause: r.cause})
-	})
+	if hook := r.c.life.trace().RotateStart; hook != nil {
+		e := RotateStart{Name: r.c.life.hooks.name, Session: r.session, Cause: r.cause}
+		r.hook("Trace.RotateStart", func() { hook(e) })
+	}
 	if what == handover.BeginBreak {
 		r.c.life.Bridging.Store(true)
 		r.drain.Set(r.c.life.o.Rotate.Drain, r.endBridge)
@@ -154,8 +193,8 @@ func (r *replacement) begin() {
 
 // hook calls a hook in a goroutine of its own, and ends the Conn if the hook does not return.
 func (r *replacement) hook(name string, f func()) {
-	hook := xsync.Go(f)
-	if r.c.life.waitFor(hook.Done(), name); !hook.Returned() {
+	hook := xsync.Go(func() { r.c.life.watch.Time(name, nil, f) })
+	if <-hook.Done(); !hook.Returned() {
 		r.c.life.fail(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned))
 	}
 }
@@ -174,7 +213,7 @@ const farewell = time.Second
 // close closes the old session in order. old may be nil.
 func (r *replacement) close(old *served) {
 	if old != nil {
-		old.Part(r.cause, backoff.ReasonRotated, min(r.c.life.o.CloseTimeout, farewell))
+		old.Retire(r.cause, backoff.ReasonRotated, min(r.c.life.o.CloseTimeout, farewell))
 	}
 }
 
@@ -245,8 +284,9 @@ func (r *replacement) report(err error) {
 		r.c.life.counts.rotations.Add(1)
 	}
 	r.c.state.rotated(func() { r.ended = true })
-	r.hook("Trace.RotateDone", func() {
-		call(r.c.life.trace().RotateDone, RotateDone{Name: r.c.life.hooks.name, Session: r.session, Took: time.Since(r.began), Err: err})
-	})
+	if hook := r.c.life.trace().RotateDone; hook != nil {
+		e := RotateDone{Name: r.c.life.hooks.name, Session: r.session, Took: time.Since(r.began), Err: err}
+		r.hook("Trace.RotateDone", func() { hook(e) })
+	}
 	r.vacate()
 }

@@ -17,12 +17,15 @@ import (
 //
 // The next session is made by a second dial, through the same gate and policy, the same OnSession
 // and layers, while the present one goes on. If that dial fails, it is repeated as after a loss. A
-// verdict of ClassStop on it ends the rotation, and After does not ask for another one. In both
-// cases the present session stays.
+// verdict of ClassStop on it ends the rotation. If After has requested that, it requests no other one
+// for the session. In both cases the present session stays.
+//
+// Ten rotations may follow one another without a pause. Then one begins every 2 s, whatever
+// requests it.
 //
 // When the next session is ready, messages are sent by it. The old one still sends the message that
 // it was writing, and those with its number in [Outgoing.Session]. The old one is read to its end, or
-// for Drain, and then closed politely.
+// for Drain, and then closed politely: it is read until the peer has answered the close frame.
 //
 // If the old session is lost before the next is ready, that is an ordinary loss, and the dial under
 // way becomes the redial. If the rotation only waits for its next dial then, it ends, and the redial
@@ -30,7 +33,8 @@ import (
 type Rotation struct {
 	// After is the age at which a session is replaced. The time is drawn from [0.9, 1) of it
 	// for each session, with Allowed from [0.9, 0.98), so that clients which were started
-	// together do not rotate together. Default: never. Negative: an error.
+	// together do not rotate together. Default: never. Less than 1 ms: an error, because a number
+	// without a unit counts nanoseconds.
 	After time.Duration
 
 	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It is
@@ -80,10 +84,23 @@ const (
 // ErrRotated is the cause of the end of a session that was replaced, unless [Advice] has another.
 var ErrRotated error = &link.Ended{Text: "replaced by the next session", Why: backoff.ReasonRotated}
 
+// shortest is the minimum for an interval at which something is repeated.
+const shortest = time.Millisecond
+
+func tooShort(interval time.Duration) bool { return interval > 0 && interval < shortest }
+
+// shortError returns the error of an interval that was probably meant to have a unit.
+func shortError(option string, d time.Duration) error {
+	return fmt.Errorf("reconnect: Options.%s is %v: want at least %v, or a unit such as time.Second",
+		option, d, shortest)
+}
+
 func (o *Rotation) validate(one bool) error {
 	switch {
 	case o.After < 0:
 		return fmt.Errorf("reconnect: Options.Rotate.After is negative: %v", o.After)
+	case tooShort(o.After):
+		return shortError("Rotate.After", o.After)
 	case o.Drain < 0:
 		return fmt.Errorf("reconnect: Options.Rotate.Drain is negative: %v", o.Drain)
 	case o.Overlap > OverlapBreakFirst:
@@ -120,7 +137,7 @@ func (c *Conn) rotate(session uint64, a Advice) bool {
 type aging struct {
 	link   *link.Link
 	o      *Rotation
-	report watch.Report
+	watch  *watch.Shared
 	rotate func() bool  // reports whether the rotation is due
 	last   link.Instant // from then on Allowed is not asked
 	timer  xsync.Timer  // calls tick
@@ -133,7 +150,14 @@ func (c *Conn) age(l *served) *aging {
 		return nil
 	}
 	rotate := func() bool { return c.rotate(l.Session, Advice{}) }
-	a, latest := &aging{link: &l.Link, o: o, report: c.life.watch.Report, rotate: rotate, last: link.Now() + o.After/100*99}, o.After
+	a := &aging{
+		link:   &l.Link,
+		o:      o,
+		watch:  &c.life.watch,
+		rotate: rotate,
+		last:   link.Now() + o.After/100*99,
+	}
+	latest := o.After
 	if o.Allowed != nil {
 		latest = o.After / 100 * 98 // so that Allowed is asked in each session
 	}
@@ -145,8 +169,10 @@ func (c *Conn) age(l *served) *aging {
 func (a *aging) tick() {
 	allowed := true
 	if a.o.Allowed != nil && link.Now() < a.last {
-		xsync.Guard(func() { allowed = a.o.Allowed(time.Now()) },
-			func() { a.link.Cut(fmt.Errorf("Rotate.Allowed: %w", xsync.ErrNotReturned)) })
+		const name = "Rotate.Allowed"
+		xsync.Guard(func() {
+			a.watch.Time(name, a.link, func() { allowed = a.o.Allowed(time.Now()) })
+		}, func() { a.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
 	}
 	if !a.link.Lost() && !(allowed && a.rotate()) {
 		a.timer.Set(min(max(a.o.After/1000, time.Millisecond), time.Second), a.tick)
@@ -155,6 +181,6 @@ func (a *aging) tick() {
 
 func (a *aging) stop() {
 	if a != nil {
-		watch.StopTimer(a.report, &a.timer, "Rotate.Allowed")
+		watch.StopTimer(a.watch.Report, &a.timer, "Rotate.Allowed")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -29,7 +30,8 @@ import (
 // One call of serve is one session, in the caller's goroutine. Its context is ctx. It should call
 // [Session.Ready] when the session is of use: until then the session counts as a failed attempt. A nil
 // from serve is redialed like any loss. When ctx ends while serve runs, the connection is closed under
-// it, so that Close must be safe to call at any time and more than once.
+// it, so that Close must be safe to call at any time and more than once. Run waits for Close before
+// it dials again. [Trace.SlowHandler] and [Trace.Overdue] report a Close that takes long.
 //
 // dial runs in a goroutine of its own, which Run waits for even when its context has ended; Run closes
 // a connection that comes too late. Its context carries a [schedule.Attempt], and ends after the
@@ -38,8 +40,8 @@ import (
 // is connected, and after a kick. At most two calls run at once, and with [RunOptions.OneConnection]
 // one.
 //
-// If serve panics or ends by [runtime.Goexit], the connection is closed all the same, and the place at
-// the gate is given back. A dial that ends by Goexit has failed.
+// If serve or a hook panics or ends by [runtime.Goexit], the connection is closed nevertheless, and
+// the place at the gate is given back. A dial that ends by Goexit has failed.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
 	if dial == nil || serve == nil {
@@ -51,9 +53,16 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	}
 	hooks := &hooks{name: opts.Name}
 	hooks.Store(opts.Trace)
-	f := &functions[C]{dialer: dial, server: serve, kicks: opts.Kick, o: opts}
-	err = newSupervisor(opts, opts.dials, f, hooks).run(ctx)
-	call(opts.Trace.ConnDone, ConnDone{Name: opts.Name, Err: err, asked: ctx.Err() != nil && errors.Is(err, context.Cause(ctx))})
+	calls := new(watch.Calls)
+	calls.Init(hooks, watch.SlowAfter)
+	defer calls.Stop()
+	f := &functions[C]{dialer: dial, server: serve, kicks: opts.Kick, o: opts, calls: calls}
+	err = newSupervisor(opts, opts.dials, f, hooks, calls).run(ctx)
+	call(calls, &hookNames.ConnDone, opts.Trace.ConnDone, ConnDone{
+		Name:  opts.Name,
+		Err:   err,
+		asked: ctx.Err() != nil && errors.Is(err, context.Cause(ctx)),
+	})
 	return err
 }
 
@@ -63,20 +72,39 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
 	serve(ctx context.Context, c C, s *Session) error
-	serving() string // returns the name of the user's function that serve is in
 
-	connecting(atGate bool)                                    // a wait at the gate, or a dial, begins
-	dialed(c C, s *Session)                                    // a session begins; sets its number
-	failed()                                                   // a dial brought no connection
-	troubled(atGate bool, try int, err error, c backoff.Class) // a dial has failed, or hangs, and another goes on; c is as below
-	waiting(w WaitStart, c backoff.Class)                      // a wait begins; c is what Classify made of its cause
-	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
-	judge(err error) backoff.Verdict                           // returns the verdict on why a dial has failed or a session has ended
-	ending(ctx context.Context, c C, err error) ending         // returns how the session of c has ended; ctx is that of the supervisor
-	replaced(v backoff.Verdict) bool                           // reports whether another supervisor goes on after a session that has ended with that verdict
+	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
+	dialed(c C, s *Session)              // a session begins; sets its number
+	failed()                             // a dial brought no connection
+	waiting(w WaitStart)                 // a wait begins
 
-	limit(t schedule.Attempt) time.Duration // returns the limit on one dial
-	reserved() (release func())             // returns what ends the reservation of a login that was made for the next dial; nil: none was
+	// troubled says that a dial has failed, or hangs, while another continues. class is that of the
+	// verdict on err.
+	troubled(atGate bool, try int, err error, class backoff.Class)
+
+	// lost reports whether serve returned err because the connection was lost.
+	lost(c C, err error) bool
+
+	// judge returns the verdict on why a dial has failed or a session has ended.
+	judge(err error) backoff.Verdict
+
+	// ending returns how the session of c has ended. ctx is that of the supervisor.
+	ending(ctx context.Context, c C, err error) ending
+
+	// replaced reports whether another supervisor continues after a session that has ended with
+	// that verdict.
+	replaced(v backoff.Verdict) bool
+
+	// limit returns the limit on one dial.
+	limit(t schedule.Attempt) time.Duration
+
+	// replaces returns the number of the session that the next one is to replace, or 0 if there is
+	// none or it has been lost.
+	replaces() (session uint64)
+
+	// reserved returns the function that ends the reservation of a login that was made for the next
+	// dial, or nil if none was made.
+	reserved() (release func())
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
@@ -95,7 +123,9 @@ type supervisor[C io.Closer] struct {
 	owner owner[C]
 	o     *RunOptions
 	hooks *hooks
+	calls *watch.Calls // the calls of the user's functions in Run's goroutine
 
+	host    string // the host for which the next dial waits at the gate
 	dials   schedule.Dials
 	cause   error           // why the last session ended; nil before the first
 	verdict backoff.Verdict // on the last dial or session
@@ -115,10 +145,23 @@ func (s *supervisor[C]) trace() *Trace { return s.hooks.Load() }
 // o.dials after that. It is not inlined, so that its frame is not on the stack that waits for messages.
 //
 //go:noinline
-func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C], h *hooks) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, hooks: h, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
+func newSupervisor[C io.Closer](
+	o *RunOptions, dials *schedule.DialOptions, owner owner[C], h *hooks, calls *watch.Calls,
+) *supervisor[C] {
+	s := &supervisor[C]{
+		o: o, owner: owner, hooks: h, calls: calls,
+		host: o.Host, down: link.Now(), dials: schedule.NewDials(dials, o.random()),
+	}
 	s.dials.Start(time.Now())
 	return s
+}
+
+// judge returns the verdict on why a dial has failed or a session has ended.
+func (s *supervisor[C]) judge(err error) backoff.Verdict {
+	outer := s.calls.Enter(s.o.classifyName)
+	v := s.owner.judge(err)
+	s.calls.Leave(outer)
+	return v
 }
 
 // run is the state machine: connect, serve, classify. This stack waits for messages as long as the
@@ -148,7 +191,6 @@ func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 	session.start = link.Now()
 	session.Cause, session.Downtime = s.cause, session.start-s.down
 	s.owner.dialed(c, session)
-	call(s.trace().SessionStart, session)
 	err := s.hold(ctx, c, session)
 	s.sessionEnded(ctx, c, session, err)
 }
@@ -159,7 +201,7 @@ var errServed = errors.New("session ended by its owner")
 // sessionEnded classifies why a session has ended, and starts the outage.
 func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) {
 	err = cmp.Or(err, errServed)
-	s.verdict = s.owner.judge(err)
+	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
 	opened := s.openedVerdict(ctx, c, err)
 	session.leaveGate(opened, err)
@@ -177,11 +219,13 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	s.again = s.refusal.note(err, !wasReady && opened.Class == backoff.ClassOK, up)
 	at, v := time.Now(), s.verdict
 	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
+	outer := s.calls.Enter(s.o.policyName)
 	end.Stable = s.dials.Ended(v, up, at)
+	s.calls.Leave(outer)
 	if how.atOnce {
 		s.dials.Kick(at)
 	}
-	call(s.trace().SessionDone, end)
+	call(s.calls, &hookNames.SessionDone, s.trace().SessionDone, end)
 }
 
 // gateVerdict returns the verdict on a dial for the gate. It is ClassStop, which says nothing about the
@@ -212,20 +256,23 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backo
 	return v
 }
 
-// hold gives c to serve and closes it afterwards, or when ctx ends.
+// hold passes c to serve and closes it afterwards, or when ctx is done. It also closes c if
+// Trace.SessionStart does not return.
 func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
 	s.cuts.Add(1)
 	stop := xsync.AfterFunc(ctx, func() { s.cut(c) }) // joined by release
 	defer s.release(c, stop)
+	call(s.calls, &hookNames.SessionStart, s.trace().SessionStart, session)
 	return s.owner.serve(ctx, c, session)
 }
 
 // cut closes the connection under serve, and waits until serve has returned.
 func (s *supervisor[C]) cut(c C) {
 	defer s.cuts.Done()
-	c.Close()
+	s.calls.End()
+	watch.Time(s.hooks, watch.SlowAfter, closeName, nil, func() { c.Close() })
 	if served := s.served.Wait(); !s.over.Load() {
-		s.hooks.waitFor(served, s.owner.serving)
+		<-served
 	}
 }
 
@@ -238,7 +285,14 @@ func (s *supervisor[C]) release(c C, stop func() bool) {
 		s.served.Broadcast()
 		s.cuts.Wait()
 	}
+	s.close(c)
+}
+
+// close closes c, and times the call for SlowHandler and Overdue.
+func (s *supervisor[C]) close(c C) {
+	outer := s.calls.Enter(&closeName)
 	c.Close()
+	s.calls.Leave(outer)
 }
 
 // functions is the owner of a bare Run.
@@ -247,33 +301,36 @@ type functions[C io.Closer] struct {
 	server func(context.Context, C, *Session) error
 	kicks  <-chan struct{}
 	o      *RunOptions
+	calls  *watch.Calls
 	n      uint64 // sessions so far
 }
 
 func (f *functions[C]) dial(ctx context.Context) (C, error) { return f.dialer(ctx) }
 
 func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
+	outer := f.calls.Enter(&watch.Serve)
 	err := f.server(ctx, c, s)
+	f.calls.Leave(outer)
 	f.forgetKicks() // because there was no outage
 	return err
 }
 
-func (f *functions[C]) serving() string                          { return "serve" }
-func (f *functions[C]) connecting(bool)                          {}
+func (f *functions[C]) connecting(bool, string)                  {}
 func (f *functions[C]) failed()                                  {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
-func (f *functions[C]) waiting(WaitStart, backoff.Class)         {}
+func (f *functions[C]) waiting(WaitStart)                        {}
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
 
 func (f *functions[C]) judge(err error) backoff.Verdict        { return f.o.classify(err) }
 func (f *functions[C]) replaced(backoff.Verdict) bool          { return false }
+func (f *functions[C]) replaces() uint64                       { return 0 }
 func (f *functions[C]) reserved() func()                       { return nil }
 func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) dialed(_ C, s *Session) {
 	f.n++
-	s.Number = f.n
+	s.Number, s.calls = f.n, nil
 }
 
 func (f *functions[C]) ending(ctx context.Context, _ C, err error) ending {

@@ -52,6 +52,12 @@ type RunOptions struct {
 
 	// Host is the name of the server at the Gate. It is an error without a Gate, and so is
 	// a Gate without it. Default for a Conn: what the Dialer's method Host returns.
+	//
+	// By default a dial may go to another host, because of WebSocket.Prepare or an advised URL.
+	// Then it gives its place at the gate back, without a verdict, and waits for a place for that
+	// host before it connects: Dial, and so Prepare, is called again after the wait. The next dials
+	// wait for that host from the start, unless it was advised. A dial that would then go to a
+	// third host gives its place back, and does not wait again. See [schedule.Attempt].Host.
 	Host string
 
 	// Logins is the budget from which each login takes one, shared by the connections of an account.
@@ -77,32 +83,37 @@ type RunOptions struct {
 	// Trace has the hooks that observe each step. Default: none.
 	Trace *Trace
 
+	hostOfDialer bool // Host is the default: that of the Dialer
+
 	dials *schedule.DialOptions // what follows from these options
+
+	policyName, classifyName *string // for watch.Calls, or nil if it is the library's own
 }
 
 // Gate is where the connections of a program to one host wait until they may dial, such as a
 // budget.Gate. Status.Outlook is set only if the Gate has a method Outlook as budget.Gate has it.
 type Gate = backoff.Gate
 
-// acquire waits at the gate for the connection called name. Only a *budget.Gate gets the name, and the error of the
-// dial. A gate that embeds a budget.Gate does not, because it may have an Acquire of its own.
-func (o *RunOptions) acquire(ctx context.Context, name string) (leave func(backoff.Verdict, error), err error) {
+// acquire waits at the gate of host for the connection called name. Only a *budget.Gate gets the
+// name, and the error of the dial. A gate that embeds a budget.Gate does not, because it may have
+// an Acquire of its own.
+func (o *RunOptions) acquire(ctx context.Context, host, name string) (leave func(backoff.Verdict, error), err error) {
 	if g, ok := o.Gate.(*budget.Gate); ok {
-		return g.AcquireAs(ctx, o.Host, name)
+		return g.AcquireAs(ctx, host, name)
 	}
-	done, err := o.Gate.Acquire(ctx, o.Host)
+	done, err := o.Gate.Acquire(ctx, host)
 	if err != nil || done == nil {
 		return nil, err
 	}
 	return func(v backoff.Verdict, _ error) { done(v) }, nil
 }
 
-// outlook returns what the gate knows of a host that is down, or nil.
-func (o *RunOptions) outlook() *budget.Outlook {
+// outlook returns what the gate knows of host if it is down, or nil.
+func (o *RunOptions) outlook(host string) *budget.Outlook {
 	if g, ok := o.Gate.(interface {
 		Outlook(host string) *budget.Outlook
 	}); ok {
-		return g.Outlook(o.Host)
+		return g.Outlook(host)
 	}
 	return nil
 }
@@ -122,11 +133,12 @@ func (o *RunOptions) withDefaults() (*RunOptions, error) {
 // complete returns a copy of o with the default in the place of each field that is zero.
 func (o *RunOptions) complete() (*RunOptions, error) {
 	r := *o
+	r.policyName, r.classifyName = &policyName, &classifyName
 	if r.Policy == nil {
-		r.Policy = backoff.Default()
+		r.Policy, r.policyName = backoff.Default(), nil
 	}
 	if r.Classify == nil {
-		r.Classify = backoff.Classify
+		r.Classify, r.classifyName = backoff.Classify, nil
 	}
 	r.StableAfter = cmp.Or(r.StableAfter, 10*time.Second)
 	r.Trace = cmp.Or(r.Trace, noTrace)

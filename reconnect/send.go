@@ -9,6 +9,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/outbox"
 	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Outgoing is a message for [Conn.Send], and the terms on which it is sent.
@@ -148,12 +149,40 @@ func (s *sender) options() outbox.Options {
 	options := outbox.Options{
 		Limits: queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Overflow)},
 		Age:    o.Age, OneByOne: o.OneByOne, Down: outbox.WhenDown(s.life.o.WhenDown),
-		Refusal: s.state.refusal, Await: s.life.waitFor,
+		Refusal: s.state.refusal, Await: s.life.hooks.Await,
 	}
 	if o.OnReceipt != nil {
-		options.Receipt = func(r *outbox.Receipt) { o.OnReceipt(&s.life.Context, receiptOf(r)) }
+		s.receipts.Init(&s.life.hooks, s.life.watch.SlowAfter())
+		ctx := receiptContext{&s.life.Context}
+		options.Receipt = func(r *outbox.Receipt) {
+			defer s.receipts.Leave(s.receipts.Enter(&onReceipt)) // even if OnReceipt ends this goroutine
+			o.OnReceipt(ctx, receiptOf(r))
+		}
 	}
 	return options
+}
+
+var onReceipt = "OnReceipt"
+
+// receiptContext is the context of OnReceipt. A method that must not wait there recognizes it by
+// its value for receiptKey.
+type receiptContext struct{ *xsync.Context }
+
+// receiptKey is the key of the life of the Conn in a receiptContext.
+type receiptKey struct{}
+
+// Value returns the life of the Conn for receiptKey.
+func (c receiptContext) Value(key any) any {
+	if key == (receiptKey{}) {
+		return c.Context
+	}
+	return nil
+}
+
+// inReceipt reports whether ctx is, or comes from, the context of OnReceipt.
+func (s *sender) inReceipt(ctx context.Context) bool {
+	life, _ := ctx.Value(receiptKey{}).(*xsync.Context)
+	return life == &s.life.Context
 }
 
 // receiptOf returns a receipt of the outbox for the user.
@@ -171,9 +200,9 @@ func (l *served) keeps(life *lifetime, cause error) outbox.Keeps {
 		return nil
 	}
 	return func(o outbox.Outgoing) bool {
-		l.calling.enter(&keep)
+		outer := l.calls.Enter(&keep)
 		kept := life.o.Outbox.Keep(&life.Context, Outgoing(o), cause)
-		l.calling.leave() // not if Keep ended this goroutine: see keeper.serving
+		l.calls.Leave(outer) // not if Keep has ended this goroutine: see keeper.abandon
 		return kept
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/outbox"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // sender is the writing half of a [Conn].
@@ -19,6 +20,8 @@ type sender struct {
 	state *state
 	link  atomic.Pointer[link.Link] // by which to write; nil: none is ready; written under mu
 	old   atomic.Pointer[link.Link] // the link that it replaces, for messages of that session; nil: none; likewise
+
+	receipts watch.Calls // times OnReceipt
 
 	box  atomic.Pointer[outbox.Outbox] // nil until a message queues, because most connections only receive
 	last uint64                        // the last session that was lost; guarded by mu
@@ -38,7 +41,8 @@ func (s *sender) queue() *outbox.Outbox {
 	if q := s.box.Load(); q != nil {
 		return q
 	}
-	q := outbox.New(s.options(), &s.life.Life, s.link.Load(), s.old.Load(), s.last, s.state.now().State == StateClosed)
+	closed := s.state.newest().State == StateClosed
+	q := outbox.New(s.options(), &s.life.Life, s.link.Load(), s.old.Load(), s.last, closed)
 	s.box.Store(q)
 	return q
 }
@@ -94,6 +98,7 @@ func (s *sender) end() {
 	s.mu.Lock() // because the outbox may be in the making
 	q := s.outbox()
 	s.mu.Unlock()
+	s.receipts.Stop() // from here on q reports a call that is overdue
 	q.End()
 }
 
@@ -137,15 +142,15 @@ func (s *sender) awaitSession(ctx context.Context) (uint64, error) {
 		case l != nil && ctx.Err() == nil:
 			return l.Session, nil
 		}
-		switch status := s.state.now(); {
+		switch status := s.state.newest(); {
 		case status.State == StateClosed:
 			return 0, status.Err
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
-		case s.life.o.WhenDown == WhenDownFail && !s.bridges(bridged):
-			return 0, s.state.refusal()
+		case s.failsFast(ctx) && !s.bridges(bridged):
+			return 0, s.refusal(ctx)
 		case changed == nil: // look once more, now that no change can be missed
-			changed = s.state.changed.Wait()
+			changed = s.life.Changed.Wait()
 			continue
 		}
 		select {
@@ -169,7 +174,7 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 		}
 		if n, err := l.MayWrite(ctx, 1, s.life.Leaving.Load); n == 0 {
 			l.Release()
-			if err == nil || l.Lost() && ctx.Err() == nil && s.mayWait() {
+			if err == nil || l.Lost() && ctx.Err() == nil && s.mayWait(ctx) {
 				continue
 			}
 			if ctx.Err() != nil || !l.Lost() {
@@ -192,7 +197,7 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 		switch {
 		case begun:
 			return s.unwritten(FateUnknown, l.Session, outbox.AsLoss(0, l.Cause(err)))
-		case !s.mayWait():
+		case !s.mayWait(ctx):
 			return s.unwritten(FateDropped, l.Session, outbox.AsLoss(session, l.Cause(err)))
 		}
 	}
@@ -200,8 +205,23 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 
 // mayWait reports whether a Write whose session was lost before it began tries another one:
 // because WhenDown says so, or because that session was replaced.
-func (s *sender) mayWait() bool {
-	return s.life.o.WhenDown != WhenDownFail || s.life.Bridging.Load() || s.ready() != nil
+func (s *sender) mayWait(ctx context.Context) bool {
+	return !s.failsFast(ctx) || s.life.Bridging.Load() || s.ready() != nil
+}
+
+// failsFast reports whether a Write with ctx does not wait for a session: because WhenDown says so,
+// or because it is called in OnReceipt, for which the OnSession of that session may wait.
+func (s *sender) failsFast(ctx context.Context) bool {
+	return s.life.o.WhenDown == WhenDownFail || s.inReceipt(ctx)
+}
+
+// refusal returns why there is no session for a Write that does not wait for one.
+func (s *sender) refusal(ctx context.Context) error {
+	err := s.state.refusal()
+	if s.inReceipt(ctx) && s.life.o.WhenDown != WhenDownFail && errors.Is(err, ErrNotReady) {
+		return fmt.Errorf("%w; in OnReceipt nothing waits for a session: write in another goroutine", err)
+	}
+	return err
 }
 
 func (s *sender) unwritten(fate Fate, session uint64, err error) error {
@@ -216,7 +236,7 @@ func (s *sender) bridges(before bool) bool { return before || s.life.Bridging.Lo
 
 // awaitBridge waits until something changes, while a session was closed so that another can take its place.
 func (s *sender) awaitBridge(ctx context.Context) error {
-	changed := s.state.changed.Wait()
+	changed := s.life.Changed.Wait()
 	if !s.life.Bridging.Load() {
 		return nil
 	}
@@ -243,15 +263,15 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			return nil, context.Cause(ctx)
 		case l == nil && session != 0 && s.hasEnded(session):
 			return nil, outbox.SessionLost(session)
-		case l == nil && session != 0 && s.life.o.WhenDown == WhenDownFail && s.ready() != nil:
+		case l == nil && session != 0 && s.failsFast(ctx) && s.ready() != nil:
 			return nil, fmt.Errorf("session %d: %w", session, ErrNotReady)
-		case l == nil && s.life.o.WhenDown == WhenDownFail && s.bridges(bridged):
+		case l == nil && s.failsFast(ctx) && s.bridges(bridged):
 			if err := s.awaitBridge(ctx); err != nil {
 				return nil, err
 			}
 			continue
-		case l == nil && s.life.o.WhenDown == WhenDownFail:
-			return nil, s.state.refusal()
+		case l == nil && s.failsFast(ctx):
+			return nil, s.refusal(ctx)
 		case l == nil || s.outbox().Busy():
 			return nil, nil
 		case s.life.o.Outbox.OnReceipt == nil && s.life.o.WhenDown == WhenDownFail: // nothing ever queues
@@ -305,7 +325,7 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 		case l != nil && !l.Lost():
 			lost = l.Done()
 		default:
-			bridged = s.state.changed.Wait()
+			bridged = s.life.Changed.Wait()
 			before := s.life.Bridging.Load()
 			if next := s.ready(); next != nil {
 				l = next
@@ -357,6 +377,10 @@ func (s *sender) sendWait(ctx context.Context, o Outgoing) error {
 			}
 		}
 		if !errors.Is(err, ErrOutboxFull) || len(o.Data) > s.life.o.Outbox.Bytes {
+			return s.unwritten(FateDropped, 0, err)
+		}
+		if s.inReceipt(ctx) {
+			err = fmt.Errorf("%w: SendWait does not wait in OnReceipt: send in another goroutine", err)
 			return s.unwritten(FateDropped, 0, err)
 		}
 		if room == nil {

@@ -20,13 +20,14 @@ type served struct {
 	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see link.Milliseconds
 
 	extra    *extra
-	calling  callback // the user's function that runs in the supervisor's goroutine
+	calls    *watch.Calls // those of its supervisor
 	liveness watch.Liveness
 }
 
 // extra is what only some sessions have. The others share noExtra.
 type extra struct {
 	hint      *hint            // with which it was dialed
+	advised   bool             // it was dialed at the address of the hint
 	aging     *aging           // nil: there is no limit on its age
 	keepAlive *watch.KeepAlive // nil: nothing is written when nothing was for a while
 	stall     *watch.Stall     // nil: there is no limit
@@ -79,8 +80,8 @@ func (l *served) start(a *aging) {
 
 // stop ends what watches l, which was cut because of cause.
 func (l *served) stop(w *watch.Shared, cause error) {
-	l.calling.enter(&elsewhere)
-	defer l.calling.leave()
+	outer := l.calls.Enter(&watch.Elsewhere)
+	defer l.calls.Leave(outer)
 	l.extra.aging.stop()
 	l.extra.keepAlive.Stop()
 	l.extra.mark.stop(w)

@@ -9,6 +9,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do not change.
@@ -20,6 +21,7 @@ type Session struct {
 
 	start  link.Instant
 	hooks  *hooks
+	calls  *watch.Calls   // those of the supervisor, or nil for a Run once the session has begun
 	logins *budget.Logins // nil: there is no limit
 	login  atomic.Int32   // loginDue, loginTaken or loginSpared
 
@@ -44,8 +46,21 @@ func (s *Session) Ready() {
 	s.mu.Unlock()
 	if first {
 		s.leaveGate(backoff.Verdict{}, nil)
-		call(s.hooks.Load().SessionReady, s)
+		if hook := s.hooks.Load().SessionReady; hook != nil {
+			s.timed(&hookNames.SessionReady, func() { hook(s) })
+		}
 	}
+}
+
+// timed calls f, which is the user's function name, and times it. For a Run any goroutine may do so.
+func (s *Session) timed(name *string, f func()) {
+	if s.calls == nil {
+		watch.Time(s.hooks, watch.SlowAfter, *name, nil, f)
+		return
+	}
+	outer := s.calls.Enter(name)
+	f()
+	s.calls.Leave(outer) // not if f has ended the goroutine: see keeper.abandon
 }
 
 // Login takes a login from [RunOptions.Logins], before serve logs in. One goroutine at a time may call it.
@@ -87,7 +102,7 @@ func (s *Session) leaveGate(v backoff.Verdict, err error) {
 	s.leave = nil
 	s.mu.Unlock()
 	if leave != nil {
-		leave(v, err)
+		s.timed(&gateDone, func() { leave(v, err) })
 	}
 }
 

@@ -96,7 +96,7 @@ func (o Options) withDefaults(d Dialer) (settings, error) {
 	}
 	o.Run.Name = "" // because it would keep Conns from sharing
 	if h, ok := d.(interface{ Host() string }); ok && o.Run.Gate != nil && o.Run.Host == "" {
-		o.Run.Host = h.Host()
+		o.Run.Host, o.Run.hostOfDialer = h.Host(), true
 	}
 	run, err := o.Run.withDefaults()
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Shutdown ends the connection politely, in these steps:
@@ -16,6 +19,12 @@ import (
 //     and waits for the answer, for Options.CloseTimeout at most.
 //  4. It does what Close does, except that messages which came before can still be read.
 //
+// Messages are received until the peer answers: those that came before the close frame was sent, and those
+// that the peer sends before its answer. They need room in the inbox; if it is full, and for a second it is not read,
+// the rest is discarded. It is also discarded after CloseTimeout, if the connection is neither a
+// [conn.CloseStarter] nor a HalfCloser, and once the old session of a rotation has answered, by a next session that
+// gets ready during the goodbye.
+//
 // Shutdown returns when Done is closed, or when ctx ends, which ends every wait. In the second case the
 // end goes on without it: Outbox.OnReceipt may still be called until Done is closed, and [Trace.Overdue]
 // reports a callback that holds up the end. The error is an *[UnsentError] with the messages that could
@@ -25,7 +34,7 @@ import (
 // nobody reads the peer's answer. There start it in a goroutine, or call Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.Leaving.Store(true)
-	c.state.changed.Broadcast() // for AwaitSession
+	c.life.Changed.Broadcast() // for AwaitSession
 	c.sender.outbox().Leave()
 	c.sender.link.Load().Wake()
 	c.sender.old.Load().Wake()
@@ -78,17 +87,31 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 	return nil
 }
 
+// goodbyeLimit returns how long Shutdown waits for the answer to a close frame.
+func (l *lifetime) goodbyeLimit() time.Duration {
+	if l.o.CloseTimeout < 0 {
+		return defaultCloseTimeout
+	}
+	return l.o.CloseTimeout
+}
+
+// sayGoodbye closes l politely if Shutdown has begun to say goodbye, such as to the session that l
+// replaces, and lets the supervisor read until the answer. The caller must have attached l to the
+// sender: then either sayGoodbye sees parting, or farewell sees l.
+func (k *keeper) sayGoodbye(l *served) {
+	if k.c.life.parting.Load() {
+		l.Retire(net.ErrClosed, backoff.ReasonShutdown, k.c.life.goodbyeLimit())
+	}
+}
+
 // farewell closes the present link politely, if there is one, and so the one that it replaces.
 func (c *Conn) farewell(ctx context.Context) error {
+	c.life.parting.Store(true) // before the link is loaded: see sayGoodbye
 	l := c.sender.ready()
 	if l == nil {
 		return nil
 	}
-	limit := c.life.o.CloseTimeout
-	if limit < 0 {
-		limit = defaultCloseTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, c.life.goodbyeLimit())
 	defer cancel()
 	switch err := l.Acquire(ctx); {
 	case errors.Is(err, net.ErrClosed):

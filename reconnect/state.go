@@ -11,7 +11,6 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/outbox"
-	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // State is what a [Conn] is doing.
@@ -40,7 +39,7 @@ type Status struct {
 	State    State         // what it is doing
 	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
 	Rotating bool          // one session replaces another now: see [Rotation]
-	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err, or no verdict on it yet
+	Verdict  backoff.Class // the class of the verdict on Err, as in WaitStart; ClassOK if there is no verdict yet
 	Since    time.Time     // when it entered the state
 	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
 	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
@@ -51,14 +50,15 @@ type Status struct {
 	// the next probe begins, and which Conn makes it. It is as of the call of Status. It is nil if the Conn does
 	// not wait at a gate, or the host is up.
 	Outlook *budget.Outlook
+
+	host string // the host for which it waits at the gate, with AtGate
 }
 
 // state publishes the newest Status.
 type state struct {
-	status  atomic.Pointer[Status] // written under mu
-	changed xsync.Signal           // sent with each new status
-	run     *RunOptions            // whose gate knows the Outlook
-	link    atomic.Pointer[served] // the present connection, or the last; written under mu
+	status atomic.Pointer[Status] // written under mu
+	life   *lifetime
+	link   atomic.Pointer[served] // the present connection, or the last; written under mu
 
 	mu   sync.Mutex // guards what follows
 	lead *seat      // whose status is published
@@ -70,8 +70,8 @@ type seat struct {
 	shadow *Status                // the status that counts if the seat comes to lead; guarded by state.mu
 }
 
-func (s *state) start(lead *seat) {
-	s.lead = lead
+func (s *state) start(life *lifetime, lead *seat) {
+	s.life, s.lead = life, lead
 	s.status.Store(&Status{State: StateConnecting, Since: time.Now()})
 }
 
@@ -102,29 +102,30 @@ func (s *state) publish(edit func(*Status)) {
 	next := *s.status.Load()
 	edit(&next)
 	s.status.Store(&next)
-	s.changed.Broadcast()
+	s.life.Changed.Broadcast()
 }
 
-// connecting publishes that x dials, or waits at the gate.
-func (s *state) connecting(x *seat, atGate bool) {
+// connecting publishes that x dials, or waits at the gate for host.
+func (s *state) connecting(x *seat, atGate bool, host string) {
 	s.mu.Lock()
 	now := *s.status.Load()
 	if s.lead != x {
 		now = *x.shadow
 	}
 	s.mu.Unlock()
-	if now.State != StateConnecting || now.AtGate != atGate { // only x changes it
-		s.enter(x, StateConnecting, func(s *Status) { s.AtGate = atGate })
+	if now.State != StateConnecting || now.AtGate != atGate || now.host != host { // only x changes it
+		s.enter(x, StateConnecting, func(s *Status) { s.AtGate, s.host = atGate, host })
 	}
 }
 
 // opening publishes that the session of x, by l, begins. Its link and its number change under one lock,
-// because x may come to lead before or after that: see inherit.
-func (s *state) opening(x *seat, l *served) {
+// because x may come to lead before or after that: see inherit. If x leads, opening calls began under the lock.
+func (s *state) opening(x *seat, l *served, began func()) {
 	s.enter(x, StateOpening, func(st *Status) {
 		st.Session = l.Session
 		if s.lead == x {
 			s.link.Store(l)
+			began()
 		}
 	})
 }
@@ -184,15 +185,21 @@ func (s *state) inherit(x *seat, err error, verdict backoff.Class) {
 	x.shadow = nil
 }
 
-// now returns the newest status. A connection that has just been lost is not ready, even if
-// the supervisor does not know of the loss yet.
+// now returns newest with Outlook, for which it calls the gate. The caller must hold no lock.
 func (s *state) now() Status {
+	status := s.newest()
+	if status.AtGate {
+		status.Outlook = s.life.o.Run.outlook(status.host)
+	}
+	return status
+}
+
+// newest returns the newest status without Outlook. A connection that has just been lost is not ready, even if
+// the supervisor does not know of the loss yet.
+func (s *state) newest() Status {
 	for {
 		status := *s.status.Load()
 		if status.State != StateReady {
-			if status.AtGate {
-				status.Outlook = s.run.outlook()
-			}
 			return status
 		}
 		l := s.link.Load()
@@ -208,7 +215,7 @@ func (s *state) now() Status {
 
 // refusal returns the reason why nothing can be sent now.
 func (s *state) refusal() error {
-	status := s.now()
+	status := s.newest()
 	err := fmt.Errorf("%w (%v)", ErrNotReady, status.State)
 	switch {
 	case status.State == StateClosed:
@@ -220,7 +227,7 @@ func (s *state) refusal() error {
 }
 
 // State returns the newest state.
-func (c *Conn) State() State { return c.state.now().State }
+func (c *Conn) State() State { return c.state.newest().State }
 
 // Status returns a snapshot. It is never older than an event that the caller knows of, such as by a
 // hook or the error of a Write.
@@ -235,9 +242,11 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 
 // AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
 // If somebody has to mend something first it does not wait: it returns an [*AwaitError] if the verdict
-// on the last dial or session is ClassSlow, because the server answered 401 or 404 for instance. But AwaitReady
-// goes on waiting if the name of the host does not exist, because a server that is started at the same time may
-// get its name later. ctx bounds the wait for a server that is only away. The Conn goes on redialing until Close.
+// on the last dial or session is ClassSlow, because the server answered 401, or 404 twice in a row, for
+// instance. The first 404 may be that of a deploy, and counts as a loss: see schedule.Outage.Next.
+// AwaitReady also continues to wait if the name of the host does not exist, because a server that
+// is started at the same time may get its name later. ctx bounds the wait for a server that is only
+// away. The Conn continues to redial until Close.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if !c.life.Closed.Load() && s.Verdict >= backoff.ClassSlow && backoff.ReasonOf(s.Err) != backoff.ReasonDNS {
@@ -247,10 +256,10 @@ func (c *Conn) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// await waits for a state. It ends if hopeless returns an error. It makes the channels for the
+// await waits for a state. It ends if hopeless returns an error. It makes the channel for the
 // wait only if it has to wait.
 func (s *state) await(ctx context.Context, want State, hopeless func(Status) error) error {
-	var changed, lost <-chan struct{}
+	var changed <-chan struct{}
 	for {
 		status := s.now()
 		switch err := hopeless(status); {
@@ -262,20 +271,16 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 			return err
 		}
 		if changed == nil { // look once more, now that no change can be missed
-			changed = s.changed.Wait()
-			if l := s.link.Load(); l != nil && !l.Ended() {
-				lost = l.Done()
-			}
+			changed = s.life.Changed.Wait()
 			continue
 		}
 		select {
 		case <-changed:
-		case <-lost:
 		case <-ctx.Done():
 			status = s.now()
 			return &AwaitError{Want: want, Status: status, Cause: context.Cause(ctx), left: untilDial(status)}
 		}
-		changed, lost = nil, nil
+		changed = nil
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func TestAKeeperThatLeadsNoMoreDoesNotChangeTheStatus(t *testing.T) {
 	var s state
 	var first, next seat
-	s.start(&first)
+	s.start(new(lifetime), &first)
 	s.rotating(&next)
 	l := &served{Link: link.Link{Session: 2}}
 	next.link.Store(l)
@@ -34,7 +34,7 @@ func TestASupervisorThatInheritsMeanwhileBringsItsLink(t *testing.T) {
 	for range 20_000 {
 		var s state
 		first, next := &seat{}, &seat{}
-		s.start(first)
+		s.start(new(lifetime), first)
 		l := &served{Link: link.Link{Session: 2}}
 		next.link.Store(l)
 		s.rotating(next)
@@ -42,7 +42,7 @@ func TestASupervisorThatInheritsMeanwhileBringsItsLink(t *testing.T) {
 		var opening sync.WaitGroup
 		opening.Go(func() {
 			begun.Store(true)
-			s.opening(next, l)
+			s.opening(next, l, func() {})
 		})
 		for !begun.Load() {
 			runtime.Gosched()

@@ -85,7 +85,8 @@ func (r successor) receive(ctx context.Context, l *served) error {
 // it until the reader has all of the old session. m belongs to r.
 func (r successor) put(ctx context.Context, l *served, m conn.Message, but int) error {
 	msg := Message{Message: m, Session: l.Session}
-	if r.c.layers.take(msg, but) {
+	taken := r.c.receiver.taken(l, msg, but)
+	if l.Unpause(); taken {
 		return nil
 	}
 	l.delivered = true
@@ -145,6 +146,7 @@ func (r successor) done(err error) bool {
 		return true
 	}
 	r.report(err)
+	r.next.calls.Stop()
 	close(r.givenUp)
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks decide nothing, and
@@ -71,14 +72,18 @@ type Trace struct {
 	// ProbeDone reports that a probe has ended (Conn only).
 	ProbeDone func(ProbeDone)
 
-	// SlowHandler reports, once for each call, that OnMessage, OnSeam or a layer has taken longer than a third of
-	// [Liveness.Limit], or than 5 s if Limit is negative (Conn only). Meanwhile the connection is not read.
+	// SlowHandler reports, once for each call, that a callback has taken longer than a third of
+	// [Liveness.Limit], or than 5 s for a Run or if Limit is negative. Every function of yours that the
+	// supervisor or the connection waits for is timed, and named by SlowHandler.What; those that wait for
+	// the network by design (Dial, a Gate's Acquire, OnSession, Layer.Open, Probe) have limits of their own.
+	// It runs in the goroutine of a timer.
 	SlowHandler func(SlowHandler)
 
-	// Overdue reports a function of yours that should have ended and has not, or a full inbox that
-	// nobody reads ("reader"). It is called after 5 s ("reader": after [Liveness.Limit]), and again
-	// each time that the time since then has doubled. It runs in a goroutine that waits for the
-	// function ("reader": in the goroutine of the liveness timer).
+	// Overdue reports a callback that SlowHandler has reported and that still has not returned, each
+	// time that its duration has doubled. It also reports a function that should have ended, because
+	// its context has, after 5 s, and a full inbox that nobody reads ("reader"), after [Liveness.Limit];
+	// both again each time that the time since then has doubled. It runs in the goroutine of a timer, or
+	// in one that waits for the function.
 	Overdue func(Overdue)
 
 	parts []*Trace // those that JoinTraces has joined
@@ -135,23 +140,43 @@ func joined[E any](traces []*Trace, hook func(*Trace) func(E)) func(E) {
 // noTrace is the Trace of a connection that has none.
 var noTrace = &Trace{}
 
-// call calls a hook, if it is set.
-func call[E any](hook func(E), event E) {
+// call calls a hook, if it is set, in the goroutine that c times.
+func call[E any](c *watch.Calls, name *string, hook func(E), event E) {
 	if hook != nil {
+		outer := c.Enter(name)
 		hook(event)
+		c.Leave(outer) // not if the hook has ended the goroutine: see keeper.abandon
 	}
 }
+
+// These are the names of hooks and other functions that run in a supervisor's goroutine.
+var hookNames = struct {
+	GateStart, GateDone                     string
+	DialStart, DialHung, DialDone           string
+	SessionStart, SessionReady, SessionDone string
+	WaitStart, WaitDone, ConnDone           string
+}{
+	"Trace.GateStart", "Trace.GateDone", "Trace.DialStart", "Trace.DialHung", "Trace.DialDone", "Trace.SessionStart",
+	"Trace.SessionReady", "Trace.SessionDone", "Trace.WaitStart", "Trace.WaitDone", "Trace.ConnDone",
+}
+
+var (
+	onMessage, onSeam, keep            = "OnMessage", "OnSeam", "Keep"
+	layerReady, layerLost, layerEnd    = "Layer.Ready", "Layer.Lost", "Layer.End"
+	policyName, classifyName, gateDone = "Policy", "Classify", "the gate's done"
+	closeName                          = "Close"
+)
 
 // GateStart is the event of [Trace.GateStart].
 type GateStart struct {
 	Name string // RunOptions.Name
-	Host string // RunOptions.Host
+	Host string // RunOptions.Host, or the host to which the dial goes instead
 }
 
 // GateDone is the event of [Trace.GateDone].
 type GateDone struct {
 	Name string        // RunOptions.Name
-	Host string        // RunOptions.Host
+	Host string        // as in GateStart
 	Took time.Duration // how long the wait was
 	Err  error         // nil: a dial follows, or no login is left for it
 }
@@ -175,7 +200,11 @@ type DialDone struct {
 	Name string        // RunOptions.Name
 	Try  int           // as in DialStart
 	Took time.Duration // how long the dial was, without the gate
-	Err  error         // why it has failed; nil: a session follows, unless everything ends; a [context.Canceled]: the dial was not needed any more
+
+	// Err is why the dial has failed. If it is nil a session follows, unless everything ends. If it
+	// is a [context.Canceled] the dial was not needed any more, or has to wait at the gate for
+	// another host.
+	Err error
 }
 
 // AddressIgnored is the event of [Trace.AddressIgnored].
@@ -219,7 +248,8 @@ type WaitStart struct {
 	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
 	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for, or that is for a login
 
-	again bool // the last session was refused as one before it: see refusal
+	again    bool   // the last session was refused as one before it: see refusal
+	replaces uint64 // the number of the ready session that the dial is to replace, or 0
 }
 
 // WaitDone is the event of [Trace.WaitDone].
@@ -256,7 +286,8 @@ type ProbeDone struct {
 // SlowHandler is the event of [Trace.SlowHandler].
 type SlowHandler struct {
 	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session
+	Session uint64        // the number of the session, or of the last one; 0 if it is not known
+	What    string        // the function: see Overdue.What
 	Since   time.Duration // for how long the call has run, at least
 }
 
@@ -264,19 +295,20 @@ type SlowHandler struct {
 type Overdue struct {
 	Name string // RunOptions.Name
 
-	// What is the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep",
-	// "Probe", "OnReceipt", "KeepAlive.Message", "Rotate.Allowed", "Stall.Expected",
-	// "Trace.RotateStart", "Trace.RotateDone" or "a hook"; or "reader".
+	// What is the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "OnReceipt",
+	// "Layer.Receive", "Layer.Ready", "Layer.Lost", "Layer.End", "Policy", "Classify", "the gate's done",
+	// "Close" (of a connection given to Run), "Probe", "KeepAlive.Message", "Rotate.Allowed",
+	// "Stall.Expected", or a hook, such as "Trace.SessionDone"; or "reader".
 	What string
 
-	Since time.Duration // for how long it should have returned; "reader": for how long nobody has read
+	// Since is for how long the function has run; for how long it should have returned, if it should; for how
+	// long nobody has read ("reader").
+	Since time.Duration
 }
 
-const overdueAfter = 5 * time.Second
-
-// waitFor waits for done. While that takes long it reports what has not ended yet, unless what returns "".
-func (h *hooks) waitFor(done <-chan struct{}, what func() string) {
-	delay, start := overdueAfter, time.Now()
+// Await waits for done. While that takes long it reports that function is overdue.
+func (h *hooks) Await(done <-chan struct{}, function string) {
+	delay, start := watch.OverdueAfter, time.Now()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	for {
@@ -284,9 +316,7 @@ func (h *hooks) waitFor(done <-chan struct{}, what func() string) {
 		case <-done:
 			return
 		case <-timer.C:
-			if w := what(); w != "" {
-				call(h.Load().Overdue, Overdue{Name: h.name, What: w, Since: time.Since(start)})
-			}
+			h.Overdue(function, time.Since(start))
 			timer.Reset(delay)
 			delay *= 2
 		}
@@ -312,6 +342,34 @@ func (c *Conn) Watch(t *Trace) (stop func()) {
 type hooks struct {
 	atomic.Pointer[Trace]
 	name string // of the connection, in the events
+}
+
+// SlowHandler calls the hook.
+func (h *hooks) SlowHandler(session uint64, function string, since time.Duration) {
+	if hook := h.Load().SlowHandler; hook != nil {
+		hook(SlowHandler{Name: h.name, Session: session, What: function, Since: since})
+	}
+}
+
+// Overdue calls the hook.
+func (h *hooks) Overdue(function string, since time.Duration) {
+	if hook := h.Load().Overdue; hook != nil {
+		hook(Overdue{Name: h.name, What: function, Since: since})
+	}
+}
+
+// ProbeStart calls the hook.
+func (h *hooks) ProbeStart(session uint64, silence time.Duration) {
+	if hook := h.Load().ProbeStart; hook != nil {
+		hook(ProbeStart{Name: h.name, Session: session, Silence: silence})
+	}
+}
+
+// ProbeDone calls the hook.
+func (h *hooks) ProbeDone(session uint64, took time.Duration, err error) {
+	if hook := h.Load().ProbeDone; hook != nil {
+		hook(ProbeDone{Name: h.name, Session: session, Took: took, Err: err})
+	}
 }
 
 // change replaces the Trace by a join of what edit makes of its parts. edit gets a slice of its own,

@@ -28,11 +28,15 @@ func TestCheckProbesAtOnceAndCutsAfterFiveSecondsOrAThird(t *testing.T) {
 		{name: "before Start", liveness: limited, script: []step{checkBefore}, until: "1m", patienceAfter: 1,
 			want: "0s probe 0s, 5s late 5s, 5s cut: peer is silent"},
 		{name: "nothing can be probed", liveness: limited, conn: &conntest.FakeOptions{}, script: []step{{"3s", check}}, until: "1m"},
-		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("9500ms")}, {"5s", check}}, until: "14s", want: "13s probe 8s"},
-		{name: "while a hook runs, and the handler has returned", liveness: limited, hook: 4 * time.Second, script: []step{{"3s", handle("15s")}, {"19s", check}}, until: "24s",
-			want: "16s slow 8s, 20s probe 4s"},
-		{name: "while a hook runs, and ProbeEvery is due", liveness: LivenessOptions{Limit: time.Minute, Probe: asks, ProbeEvery: 20 * time.Second}, hook: 4 * time.Second,
-			script: []step{{"19s", handle("2m")}, {"41s", check}}, until: "50s", want: "20s probe 0s, 24s done 4s, 40s slow 20s, 44s probe 0s, 48s done 4s"},
+		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("9500ms")}, {"5s", check}}, until: "14s",
+			want: "11s slow OnMessage 8s, 13s probe 8s"},
+		{name: "while a hook runs, and the inbox has room again", liveness: limited, hook: 4 * time.Second,
+			script: []step{{"3s", block("30500ms")}, {"34s", check}}, until: "39s",
+			want: "32s overdue reader 24s, 36s probe 4s"},
+		{name: "while a hook runs, and ProbeEvery is due", hook: 4 * time.Second,
+			liveness: LivenessOptions{Limit: time.Minute, Probe: asks, ProbeEvery: 50 * time.Second},
+			script:   []step{{"", block("10m")}, {"81s", check}}, until: "90s",
+			want: "50s probe 0s, 54s done 4s, 1m21s overdue reader 1m1s"},
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -60,11 +61,14 @@ func (w *KeepAlive) tick() {
 
 // write writes the message.
 func (w *KeepAlive) write() (err error) {
+	const name = "KeepAlive.Message"
 	xsync.Guard(func() {
-		if err = w.link.WriteFirst(w.link, w.shared.KeepAlive.Message()); err == nil {
+		var m conn.Message
+		w.shared.Time(name, w.link, func() { m = w.shared.KeepAlive.Message() })
+		if err = w.link.WriteFirst(w.link, m); err == nil {
 			w.link.Life().Counts.KeepAliveMessages.Add(1)
 		}
-	}, func() { w.link.Cut(fmt.Errorf("KeepAlive.Message: %w", xsync.ErrNotReturned)) })
+	}, func() { w.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
 	if errors.Is(err, context.Canceled) {
 		return nil // the session has ended
 	}

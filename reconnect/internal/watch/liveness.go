@@ -142,8 +142,9 @@ func (w *Liveness) Blocked() {
 func (w *Liveness) Stop() {
 	w.timer.Stop()
 	if p := w.probing.Load(); p != nil {
-		p.cancel(context.Canceled)
-		StopTimer(w.shared.Report, &w.timer, "Probe")
+		if p.cancel(context.Canceled); p.asks.Load() {
+			StopTimer(w.shared.Report, &w.timer, "Probe")
+		}
 	}
 	w.timer.Wait()
 }
@@ -173,7 +174,7 @@ func (w *Liveness) Silence() time.Duration {
 // Silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
 // goroutine may call it.
 func (w *Liveness) Silent() bool {
-	return w.began.Load() && w.asks && w.limited() && !w.link.Paused() && w.Silence() >= w.firstThird()*3/2
+	return w.began.Load() && w.asks && w.limited() && w.link.IsRead() && w.Silence() >= w.firstThird()*3/2
 }
 
 // third is the time after which a silent peer is probed, and a limit on each probe.
@@ -253,7 +254,8 @@ func (w *Liveness) tick() {
 
 // hook calls a hook of Trace. If the hook ends its goroutine the link is cut, because nobody would watch it.
 func (w *Liveness) hook(name string, call func()) {
-	xsync.Guard(call, func() { w.link.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)) })
+	xsync.Guard(func() { w.shared.Time(name, w.link, call) },
+		func() { w.link.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)) })
 }
 
 // woke notes the time. It reports whether the machine was suspended since the last tick: then the
@@ -288,9 +290,6 @@ func (w *Liveness) rest() {
 	next := w.third()
 	if w.learns() { // as soon as somebody reads
 		next = pulse(w.firstThird())
-	}
-	if left := w.stated() - (w.mono - w.since); w.reported == 0 && left > 0 {
-		next = min(next, left)
 	}
 	if w.watches() {
 		w.set(next)
@@ -359,21 +358,14 @@ func (w *Liveness) ask(silence, limit time.Duration, due, must bool) bool {
 	return ok
 }
 
-// paused reports whether nobody reads, and calls the hooks for that.
+// paused reports whether no goroutine reads. If a full inbox has not been read for long, it calls the hook for that.
 func (w *Liveness) paused() bool {
 	turn := w.link.Turn()
-	if turn.Does() == link.Reading || uint32(turn) != w.seen {
+	if turn.Does() != link.Blocked || uint32(turn) != w.seen {
 		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
-		return turn.Does() != link.Reading
+		return !w.link.IsRead()
 	}
-	since := w.mono - w.since
-	switch {
-	case turn.Does() == link.Handling:
-		if w.reported == 0 && since >= w.stated() {
-			w.reported = since
-			w.hook("Trace.SlowHandler", func() { w.shared.Report.SlowHandler(w.link.Session, since) })
-		}
-	case w.limited() && since >= w.shared.Liveness.Limit:
+	if since := w.mono - w.since; w.limited() && since >= w.shared.Liveness.Limit {
 		if since >= 2*w.reported {
 			w.reported = since
 			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })

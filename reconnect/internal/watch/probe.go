@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -16,6 +17,7 @@ import (
 type probing struct {
 	cancel context.CancelCauseFunc
 	soon   bool          // it takes no longer than that of a Check, which does not cancel it
+	asks   atomic.Bool   // Probe is in progress, and not a ping or a hook
 	pulse  time.Duration // for which timer is set at most
 	timer  xsync.Timer   // calls beat
 
@@ -100,7 +102,7 @@ func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.In
 		limit = min(limit, w.deadline-asked)
 	}
 	p.begin(limit)
-	err := w.askFor(ctx)
+	err := w.askFor(ctx, p, limit)
 	w.probing.Store(nil)
 	timeout := ctx.Err() != nil
 	stopped := p.finish()
@@ -120,8 +122,8 @@ func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.In
 	return asked, false
 }
 
-// askFor asks for a sign of life, by Probe or else by a ping.
-func (w *Liveness) askFor(ctx context.Context) (err error) {
+// askFor asks for a sign of life, by Probe or else by a ping. ctx ends after limit.
+func (w *Liveness) askFor(ctx context.Context, p *probing, limit time.Duration) (err error) {
 	ask := w.shared.Liveness.Probe
 	if ask == nil {
 		return w.ping(ctx)
@@ -131,7 +133,11 @@ func (w *Liveness) askFor(ctx context.Context) (err error) {
 		w.asked = link.Milliseconds(w.probed)
 	}
 	write := func(m conn.Message) error { return w.link.WriteFirst(ctx, m) }
-	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.Cut(fmt.Errorf("Liveness.Probe: %w", xsync.ErrNotReturned)) })
+	xsync.Guard(func() {
+		p.asks.Store(true)
+		Time(w.shared.Report, limit+OverdueAfter, "Probe", w.link, func() { err = ask(ctx, write) })
+		p.asks.Store(false)
+	}, func() { w.link.Cut(fmt.Errorf("Liveness.Probe: %w", xsync.ErrNotReturned)) })
 	return err
 }
 

@@ -71,10 +71,13 @@ func TestStopEndsTheProbeAndWaitsForIt(t *testing.T) {
 		{name: "Stop alone", liveness: lingering, script: []step{{"10s", func(w *world) { w.liveness.Stop() }}}, until: "1m",
 			want: "8s probe 8s, 10s await Probe, 13s canceled 5s"},
 		{name: "none under way", liveness: limited, pong: time.Second, script: []step{{"10s", end}}, until: "1m", want: "8s probe 8s, 9s done 1s, 10s stopped" + cut},
-		{name: "a hook under way", liveness: limited, hook: 3 * time.Second, script: []step{{"1s", handle("1m")}, {"17s", end}}, until: "1m",
-			want: "16s slow 8s, 19s stopped, 17s cut: use of closed network connection"},
-		{name: "a hook before a probe", liveness: every, hook: 3 * time.Second, script: []step{{"1s", handle("1m")}, {"17s", end}}, until: "1m",
-			want: "8s probe 0s, 11s done 3s, 16s slow 8s, 19s stopped, 17s cut: use of closed network connection"},
+		{name: "a hook under way", liveness: limited, hook: 3 * time.Second,
+			script: []step{{"1s", block("1m")}, {"33s", end}}, until: "1m",
+			want: "32s overdue reader 24s, 35s stopped, 33s cut: use of closed network connection"},
+		{name: "a hook before a probe", liveness: every, hook: 3 * time.Second,
+			script: []step{{"1s", block("1m")}, {"33s", end}}, until: "1m",
+			want: "8s probe 0s, 11s done 3s, 16s probe 0s, 19s done 3s, 24s probe 0s, 27s done 3s, " +
+				"32s overdue reader 24s, 35s stopped, 33s cut: use of closed network connection"},
 	})
 }
 
@@ -106,7 +109,9 @@ func TestAHookThatDoesNotReturnEndsTheSession(t *testing.T) {
 	play(t, []scene{
 		{name: "ProbeStart", liveness: limited, exits: "ProbeStart", until: "1m", want: "8s probe 8s, 8s cut: Trace.ProbeStart" + because},
 		{name: "ProbeDone", liveness: limited, exits: "ProbeDone", until: "1m", patienceAfter: 0, want: "8s probe 8s, 16s late 8s, 16s cut: Trace.ProbeDone" + because},
-		{name: "SlowHandler", liveness: limited, exits: "SlowHandler", script: []step{{"3s", handle("1m")}}, until: "1h", want: "16s slow 8s, 16s cut: Trace.SlowHandler" + because},
+		{name: "SlowHandler", liveness: limited, exits: "SlowHandler",
+			script: []step{{"3s", handle("1m")}}, until: "1h",
+			want: "11s slow OnMessage 8s, 11s cut: Trace.SlowHandler" + because},
 		{name: "Overdue", liveness: limited, exits: "Overdue", script: []step{{"3s", block("1m")}}, until: "1h", want: "32s overdue reader 24s, 32s cut: Trace.Overdue" + because},
 	})
 }

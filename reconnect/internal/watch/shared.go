@@ -21,6 +21,14 @@ type Shared struct {
 	stalls   atomic.Int32  // sessions in a row without data
 }
 
+// SlowAfter returns how long a function of the user's may take until SlowHandler reports it.
+func (s *Shared) SlowAfter() time.Duration {
+	if limit := s.Liveness.Limit; limit > 0 {
+		return max(limit/3, 1)
+	}
+	return SlowAfter
+}
+
 // LivenessOptions are those of reconnect.Liveness, with their defaults.
 type LivenessOptions struct {
 	Limit      time.Duration
@@ -45,7 +53,7 @@ type KeepAliveOptions struct {
 type Report interface {
 	ProbeStart(session uint64, silence time.Duration)
 	ProbeDone(session uint64, took time.Duration, err error)
-	SlowHandler(session uint64, since time.Duration)
+	SlowHandler(session uint64, function string, since time.Duration)
 	Overdue(function string, since time.Duration)
 	Await(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
 }

@@ -88,7 +88,7 @@ func (s *Stall) tick() {
 		return
 	}
 	at := link.Now()
-	if expected := s.ask(); !expected || !s.expected || s.link.Paused() {
+	if expected := s.ask(); !expected || !s.expected || !s.link.IsRead() {
 		s.from, s.expected = at, expected
 	}
 	from := s.from
@@ -119,7 +119,9 @@ func (s *Stall) ask() (expected bool) {
 	if s.shared.Stall.Expected == nil {
 		return true
 	}
-	xsync.Guard(func() { expected = s.shared.Stall.Expected(s.shared.Liveness.Now()) },
-		func() { s.link.Cut(fmt.Errorf("Stall.Expected: %w", xsync.ErrNotReturned)) })
+	const name = "Stall.Expected"
+	xsync.Guard(func() {
+		s.shared.Time(name, s.link, func() { expected = s.shared.Stall.Expected(s.shared.Liveness.Now()) })
+	}, func() { s.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
 	return expected
 }

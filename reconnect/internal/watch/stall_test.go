@@ -28,8 +28,12 @@ func TestASessionWithoutMessagesIsCutAndTheNextOneHasTwiceTheLimit(t *testing.T)
 
 func TestThereIsNoStallWhileNobodyReads(t *testing.T) {
 	play(t, []scene{
-		{name: "at the limit", stall: stalls, script: []step{{"5s", handle("60s")}}, until: "1h", want: "1m29s cut: no data", stallsAfter: 1},
-		{name: "before", stall: stalls, script: []step{{"5s", handle("10s")}}, until: "1h", want: "39s cut: no data", stallsAfter: 1},
+		{name: "at the limit", stall: stalls, script: []step{{"5s", handle("60s")}}, until: "1h",
+			want: "10s slow OnMessage 5s, 15s overdue OnMessage 10s, 25s overdue OnMessage 20s, " +
+				"45s overdue OnMessage 40s, 1m29s cut: no data",
+			stallsAfter: 1},
+		{name: "before", stall: stalls, script: []step{{"5s", handle("9s")}}, until: "1h",
+			want: "10s slow OnMessage 5s, 38s cut: no data", stallsAfter: 1},
 		{name: "for ever", stall: stalls, script: []step{{"5s", block("2h")}}, until: "1h"},
 	})
 }
@@ -44,7 +48,7 @@ func open(from, until time.Duration) func(time.Time) bool {
 
 func TestSilenceCountsFromWhenMessagesAreFirstExpected(t *testing.T) {
 	expect := func(f func(time.Time) bool) *StallOptions { return &StallOptions{Limit: 24 * time.Second, Expected: f} }
-	slow := func(time.Time) bool { time.Sleep(5 * time.Second); return false }
+	slow := func(time.Time) bool { time.Sleep(4 * time.Second); return false }
 	play(t, []scene{
 		{name: "always", stall: expect(open(0, time.Hour)), until: "1h", want: "24s cut: no data", stallsAfter: 1},
 		{name: "never", stall: expect(open(0, 0)), until: "1h"},
@@ -56,7 +60,7 @@ func TestSilenceCountsFromWhenMessagesAreFirstExpected(t *testing.T) {
 		{name: "Goexit", stall: expect(func(time.Time) bool { runtime.Goexit(); return true }), until: "1h",
 			want: "0s cut: Stall.Expected: the function did not return, but ended its goroutine (runtime.Goexit)"},
 		{name: "Stop waits", stall: expect(slow), script: []step{{"1s", end}}, until: "1h",
-			want: "1s await Stall.Expected, 5s stopped, 1s cut: use of closed network connection"},
+			want: "1s await Stall.Expected, 4s stopped, 1s cut: use of closed network connection"},
 	})
 }
 

@@ -100,7 +100,7 @@ func TestASuspendedMachineProbesAtOnceAndCutsAfterAThird(t *testing.T) {
 		{name: "a step back", liveness: limited, script: []step{{"3s", ahead(-time.Hour)}}, until: "17s", want: "8s probe 8s, 16s late 8s, 16s probe 16s"},
 		{name: "more than 2 s", liveness: limited, script: []step{{"3s", ahead(2*time.Second + 1)}}, until: "1m", patienceAfter: 1,
 			want: "8s probe 8s, 16s late 8s, 16s cut: peer is silent"},
-		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("10s")}, {"5s", suspend}}, until: "25s",
+		{name: "nobody reads", liveness: limited, script: []step{{"3s", handle("7s")}, {"5s", suspend}}, until: "25s",
 			want: "16s probe 8s, 24s late 8s, 24s probe 16s"},
 	})
 }

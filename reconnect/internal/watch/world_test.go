@@ -55,6 +55,7 @@ type world struct {
 	fake      *conntest.Fake
 	life      link.Life
 	link      link.Link
+	calls     Calls // of the reader
 	liveness  Liveness
 	keepAlive *KeepAlive
 	stall     *Stall
@@ -145,6 +146,8 @@ func newWorld(s *scene) *world {
 	}
 	w.link.Begin(c, &w.life, s.window)
 	w.link.Observe(w)
+	w.calls.Init(w, w.shared.SlowAfter())
+	w.calls.Follow(&w.link)
 	w.liveness.Prepare(&w.shared, c)
 	w.keepAlive, w.stall = NewKeepAlive(&w.shared, &w.link), NewStall(&w.shared, &w.link)
 	return w
@@ -187,6 +190,7 @@ func (w *world) run(s *scene) error {
 	w.liveness.Stop()
 	w.keepAlive.Stop()
 	w.stall.Stop(w.link.Cause(nil))
+	w.calls.Stop()
 	return w.link.Cause(nil)
 }
 
@@ -209,6 +213,7 @@ func (w *world) read() {
 			w.liveness.Blocked()
 		} else {
 			w.link.Pause(link.Handling)
+			w.calls.Arm()
 		}
 		select {
 		case <-time.After(pause):
@@ -257,8 +262,8 @@ func (w *world) ProbeDone(_ uint64, took time.Duration, err error) {
 	w.exitIf("ProbeDone")
 }
 
-func (w *world) SlowHandler(_ uint64, since time.Duration) {
-	w.note("%v slow %v", w.now(), since)
+func (w *world) SlowHandler(_ uint64, function string, since time.Duration) {
+	w.note("%v slow %s %v", w.now(), function, since)
 	w.exitIf("SlowHandler")
 	time.Sleep(w.hook)
 }
@@ -266,6 +271,7 @@ func (w *world) SlowHandler(_ uint64, since time.Duration) {
 func (w *world) Overdue(function string, since time.Duration) {
 	w.note("%v overdue %s %v", w.now(), function, since)
 	w.exitIf("Overdue")
+	time.Sleep(w.hook)
 }
 
 func (w *world) Await(done <-chan struct{}, function string) {
