@@ -300,11 +300,11 @@ func (s *sender) hasEnded(session uint64) bool {
 // writeInTurn queues m and waits for its fate.
 func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message) error {
 	q := s.queue()
-	w, l, err := q.Join(m, session)
+	w, l, err := q.Join(m, session, s.failsFast(ctx))
 	if err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
-	if why := s.awaitTurn(ctx, w, l); why != nil && q.Withdraw(w) {
+	if why := s.awaitTurn(ctx, w, l); why != nil && q.Withdraw(w, why) {
 		_, session, _ := w.Outcome()
 		return s.unwritten(FateDropped, session, why)
 	}

@@ -62,6 +62,11 @@ func TestAMessageBehindASlowOneIsNotBegunAfterItsDeadline(t *testing.T) {
 // Each message of a batch that fails has its own fate, and what is left goes by the next session, in its order.
 func TestEachMessageOfABatchHasItsOwnFate(t *testing.T) {
 	gone := func(w *world) { w.life.Leaving.Store(true) }
+	leave := func(w *world) {
+		for _, m := range w.writes {
+			require.False(w.t, w.Withdraw(m.Waiting, errCanceled))
+		}
+	}
 	for name, c := range map[string]struct {
 		down     WhenDown
 		batch    string // a small letter is a Send, "+" makes it repeatable, a capital letter is a Write
@@ -90,8 +95,19 @@ func TestEachMessageOfABatchHasItsOwnFate(t *testing.T) {
 			[]string{"A = unknown 1 (write: broken)"}, []string{"2 < B @1s", "B = written 2"}},
 		"a Write before another session": {Fail, "A B", 0, errNotBegun, func(w *world) { w.life.Bridging.Store(true) },
 			[]string{}, []string{"2 < A+B @1s", "A = written 2", "B = written 2"}},
-		"a Write that has left": {Keep, "A B", 0, errNotBegun, func(w *world) { w.Withdraw(w.writes[0].Waiting); w.Withdraw(w.writes[1].Waiting) },
-			[]string{"A = dropped 1 (write: not written: broken)", "B = dropped 1 (write: not written: broken)"}, []string{}},
+		"a Write that has left": {Keep, "A B", 0, errNotBegun, leave,
+			[]string{"A = dropped 1 (canceled)", "B = dropped 1 (canceled)"}, []string{}},
+		"a Write that has left before another session": {Keep, "A B", 0, errNotBegun,
+			func(w *world) { leave(w); w.attach() },
+			[]string{"A = dropped 1 (canceled)", "B = dropped 1 (canceled)"}, []string{}},
+		"a Write that has left while one session takes the place of another": {Keep, "A B", 0, errNotBegun,
+			func(w *world) { leave(w); w.life.Bridging.Store(true) },
+			[]string{"A = dropped 1 (canceled)", "B = dropped 1 (canceled)"}, []string{}},
+		"a Write that has left when it was begun": {Keep, "A B", 0, errBroken, leave,
+			[]string{"A = unknown 1 (write: broken)", "B = dropped 1 (canceled)"}, []string{}},
+		"a Write that has left behind a refused message": {Keep, "a bad A B", -1, nil, leave,
+			[]string{"a: written 1 x1 0s-1s @1s", "bad: dropped 1 x1 0s-1s (bad message) @1s",
+				"A = dropped 1 (canceled)", "B = dropped 1 (canceled)"}, []string{}},
 		"Shutdown": {Keep, "A b", 0, errNotBegun, gone,
 			[]string{"A = dropped 1 (write: not written: broken)"}, []string{"2 < b @1s", "b: written 2 x1 1s-1s @1s"}},
 		"Shutdown, not begun": {Wait, "a B", 1, errNotBegun, gone,
@@ -167,7 +183,7 @@ func TestABatchIsNoLargerThanTheWindow(t *testing.T) {
 		w.send(until(time.Minute, "e"))
 		w.want("1 < e @1m0s", "e: written 1 x1 1m0s-1m0s @1m0s")
 		w.write("F", 0)
-		w.Withdraw(w.writes[0].Waiting)
+		w.Withdraw(w.writes[0].Waiting, errCanceled)
 		time.Sleep(time.Minute)
 		w.send(out("g"))
 		w.want("1 < g @2m0s", "g: written 1 x1 2m0s-2m0s @2m0s")

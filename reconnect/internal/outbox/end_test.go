@@ -1,11 +1,16 @@
 package outbox
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
 // Shutdown lets go of the Writes that wait, keeps what Send has queued, and reports what could not be sent from then on.
@@ -64,6 +69,63 @@ func TestCloseDropsWhatWaitsAfterWhatWasBeingWritten(t *testing.T) {
 				require.True(t, cut, "b was dropped")
 			})
 		})
+	}
+}
+
+// A session that gets ready while Close waits writes nothing, and Close does not wait for it.
+func TestASessionThatGetsReadyDuringCloseWritesNothing(t *testing.T) {
+	play(t, Options{Down: Keep}, func(t *testing.T, w *world) {
+		old := w.stuck()
+		w.send(out("b"))
+		shut := make(chan struct{})
+		go func() {
+			defer close(shut)
+			w.Close()
+		}()
+		require.False(t, closed(shut))
+		next := w.dial()
+		require.True(t, next.link.TryAcquire(), "a ping is being written")
+		w.Attach(next.link, func() {})
+		old.FailWrite(errBroken)
+		require.True(t, closed(shut))
+		next.link.Release()
+		w.want("a: unknown 1 x1 0s-0s (write: broken)", "b: dropped 0 x0 (closed)")
+	})
+}
+
+// Many times, because three goroutines meet here: the one that writes ends, another one would begin, and Close waits.
+func TestCloseMeetsTheNextSession(t *testing.T) {
+	const times = 5_000
+	for n := range times {
+		fates, life := make(chan Fate, 2), new(link.Life)
+		one, peer := begin(life, 1)
+		two, _ := begin(life, 2)
+		q := New(Options{
+			Limits: queue.Limits{Messages: 10, Bytes: 1000}, Down: Keep,
+			Receipt: func(r *Receipt) { fates <- r.Fate },
+			Await:   func(done <-chan struct{}, _ string) { <-done },
+		}, life, one, nil, 0, false)
+		peer.Hold()
+		require.NoError(t, q.Accept(out("a")))
+		for range 30 {
+			runtime.Gosched() // it is being written
+		}
+		require.NoError(t, q.Accept(out("b")))
+		var all sync.WaitGroup
+		all.Go(q.Close)
+		all.Go(func() { peer.FailWrite(errBroken) })
+		all.Go(func() {
+			for range n % 50 {
+				runtime.Gosched()
+			}
+			q.Attach(two, func() {})
+		})
+		all.Wait()
+		one.Cut(errLost)
+		two.Cut(errLost)
+		one.Parted()
+		q.End()
+		require.Len(t, fates, 2)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
 // lane is a link by which messages of the outbox are written. mu guards it.
@@ -15,14 +16,27 @@ type lane struct {
 	*link.Link
 	flushing bool // there is a flusher
 	sending  bool // it writes messages that any session could send
+
+	mine   func(*entry) bool     // reports whether a message may go by it, as for all lanes
+	cursor queue.Cursor[sending] // no message up to it is mine
 }
 
-// newLane returns nil for a nil link.
-func newLane(l *link.Link) *lane {
-	if l == nil {
+// newLane returns a lane of a link, or nil for a nil link.
+func (q *Outbox) newLane(to *link.Link) *lane {
+	if to == nil {
 		return nil
 	}
-	return &lane{Link: l}
+	l := &lane{Link: to}
+	l.mine = func(e *entry) bool { return q.sendsBy(l, e) }
+	q.queue.Follow(&l.cursor)
+	return l
+}
+
+// end ends a lane, which may be nil.
+func (q *Outbox) end(l *lane) {
+	if l != nil {
+		q.queue.Leave(&l.cursor)
+	}
 }
 
 // link returns the link, nil for a nil lane.
@@ -44,9 +58,10 @@ func (q *Outbox) Attach(l *link.Link, change func()) {
 	defer q.mu.Unlock()
 	change()
 	if q.lane != nil {
+		q.end(q.old)
 		q.old = q.lane
 	}
-	q.lane = newLane(l)
+	q.lane = q.newLane(l)
 	q.flush()
 }
 
@@ -66,8 +81,10 @@ func (q *Outbox) Detach(l *link.Link, cause error, keeps Keeps) {
 	ready := q.lane.link() == l
 	switch l {
 	case q.lane.link():
+		q.end(q.lane)
 		q.lane = nil
 	case q.old.link():
+		q.end(q.old)
 		q.old = nil
 		q.flush() // what waited for it
 	}
@@ -94,8 +111,8 @@ func (q *Outbox) Strand(l *link.Link, cause error, keeps Keeps) {
 	}
 }
 
-// leaveBehind drops the messages for the session of l, and, if no session is ready, those that
-// do not wait for another one. ready says that l was the one by which messages were sent.
+// leaveBehind drops the messages for the session of l and, if there is no other session to send them by,
+// those that do not wait for another one. ready says that l was the one by which messages were sent.
 func (q *Outbox) leaveBehind(l *link.Link, ready bool, cause error, keeps Keeps) {
 	for _, e := range q.dropStranded(l, ready, cause, keeps) {
 		if q.life.Closed.Load() {
@@ -111,7 +128,7 @@ func (q *Outbox) dropStranded(l *link.Link, ready bool, cause error, keeps Keeps
 	lost := Because(ErrSessionLost, cause)
 	q.mu.Lock()
 	defer q.unlock()
-	another := q.ready() || q.life.Bridging.Load() // for which they wait
+	another := q.lane != nil || q.life.Bridging.Load() // for which they wait, or whose Detach decides
 	for e := range q.queue.All() {
 		s := &e.Value
 		switch {
@@ -130,54 +147,67 @@ func (q *Outbox) dropStranded(l *link.Link, ready bool, cause error, keeps Keeps
 	return undecided
 }
 
-// ask asks keeps about e, unless e has its fate by now.
+// ask asks keeps about e, unless e has its fate by now. Meanwhile neither e nor what is behind it is written by another
+// session. If e is dropped meanwhile, its receipt follows when keeps has returned, because that gives the data back.
 func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
 	q.mu.Lock()
-	queued := e.Queued()
+	e.Value.asked = e.Queued()
 	q.mu.Unlock()
-	if !queued {
+	if !e.Value.asked {
 		return
 	}
-	kept := keeps(e.Value.Out)
-	q.mu.Lock()
-	defer q.unlock()
-	if !kept && e.Queued() {
-		q.drop(e, Because(ErrSessionLost, cause))
-	}
+	kept := true
+	defer func() { // also if keeps ends the goroutine
+		q.mu.Lock()
+		defer q.unlock()
+		e.Value.asked = false
+		switch {
+		case e.Value.late:
+			q.told.add(chain{e, e})
+		case !kept:
+			q.drop(e, Because(ErrSessionLost, cause))
+		}
+		q.flush()
+	}()
+	kept = keeps(e.Value.Out)
 }
 
 // flush starts the flusher of each link that is ready, if there is work for it and it does not
 // run. It reports whether it has started one.
 func (q *Outbox) flush() (started bool) {
+	if q.closed { // Close drops what is queued
+		return false
+	}
 	for _, l := range [...]*lane{q.lane, q.old} {
 		if l != nil && !l.flushing && !l.Lost() && q.hasFor(l) {
 			l.flushing, started = true, true
-			q.flushers.Add(1)
-			go q.work(l) // joined by Detach, and by End while it reports
+			q.flushers++
+			go q.work(l) // joined by Detach and Close, and by End while it reports
 		}
 	}
 	return started
 }
 
-// hasFor reports whether there is a message that l may send now.
+// hasFor reports whether there is a message that l may send now. Each Send asks, so that this must
+// not look at what is for the other session each time.
 func (q *Outbox) hasFor(l *lane) bool {
-	for e := range q.queue.All() {
-		if q.sendsBy(l, e) {
-			return true
-		}
+	if q.waits(l) {
+		return false
 	}
-	return false
+	e := q.queue.Peek(&l.cursor, l.mine)
+	return e != nil && !e.Value.asked
 }
 
-// sendsBy reports whether l may send e now. Where one session replaces another, what is for
-// any goes by the next one, after what the old one has begun.
+// sendsBy reports whether e may go by l. Where one session replaces another, what is for any goes by
+// the next one. A lane may become the old one, and then fewer messages may go by it: the cursor stays.
 func (q *Outbox) sendsBy(l *lane, e *entry) bool {
 	session := e.Value.Out.Session
-	if l != q.lane {
-		return session == l.Session
-	}
-	return (session == 0 || session == l.Session) && (q.old == nil || !q.old.sending)
+	return session == l.Session || session == 0 && l == q.lane
 }
+
+// waits reports whether l is the next session, and must not write before the old one has written what it
+// has begun.
+func (q *Outbox) waits(l *lane) bool { return l == q.lane && q.old != nil && q.old.sending }
 
 // The flusher hands over so many messages together at most, and so many bytes with their
 // frames, unless one message alone is larger. A [conn.Transport] should hand that to the kernel
@@ -218,7 +248,6 @@ func (q *Outbox) work(l *lane) {
 // write is the flusher: it writes messages by l until there is none, or l is lost. It reports whether the
 // caller has to run the reporter.
 func (q *Outbox) write(l *lane) (report bool) {
-	defer q.flushers.Done()
 	q.mu.Lock()
 	q.came = time.Time{}
 	q.mu.Unlock()
@@ -277,6 +306,7 @@ func (q *Outbox) awaitPace(l *lane) (most int, err error) {
 // ended notes that the flusher of l ends.
 func (q *Outbox) ended(l *lane) {
 	l.flushing = false
+	q.flushers--
 	q.idle.Broadcast()
 	if l != q.lane && q.lane != nil {
 		q.flush() // what l has left
@@ -287,14 +317,17 @@ func (q *Outbox) ended(l *lane) {
 // message in it if the connection cannot write several at once, or is not to.
 func (q *Outbox) take(l *lane, most int) *sendBatch {
 	now := time.Now()
-	if !l.Batches() || q.o.OneByOne {
+	switch {
+	case q.waits(l):
+		return nil
+	case !l.Batches() || q.o.OneByOne:
 		most = min(most, 1)
 	}
 	b := sendBatches.Get().(*sendBatch)
 	b.began = now
 	for size := 0; len(b.entries) < most; {
-		e := q.queue.Next(now, func(e *entry) bool { return q.sendsBy(l, e) })
-		if e == nil {
+		e := q.queue.Next(now, &l.cursor, l.mine)
+		if e == nil || e.Value.asked {
 			break
 		}
 		m := &e.Value
@@ -350,7 +383,11 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (ended, report
 			e.Value.Began, e.Value.Ended = b.began, now
 		}
 		if fate, settled := q.unwritten(e, begun, dead); settled {
-			q.settle(e, fate, lost)
+			why := lost
+			if fate == FateDropped && e.Value.left != nil {
+				why = e.Value.left
+			}
+			q.settle(e, fate, why)
 			rest[i] = nil
 		}
 	}
@@ -385,6 +422,8 @@ func (q *Outbox) unwritten(e *entry, begun, dead bool) (fate Fate, settled bool)
 	switch {
 	case begun && !(s.Out.Repeatable && q.o.Down == Keep && !q.closed):
 		return FateUnknown, true
+	case s.left != nil:
+		return FateDropped, true
 	case dead && (s.failFast && !q.ready() && !q.life.Bridging.Load() || q.closed || s.done != nil && q.life.Leaving.Load()):
 		return FateDropped, true
 	}

@@ -6,12 +6,15 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
 // What a session leaves behind waits for another one, or not, as WhenDown says; what is for it alone never does.
@@ -95,14 +98,28 @@ func TestTheLossOfTheOldSessionConcernsItsOwnMessagesOnly(t *testing.T) {
 		w.lose(next, func(Outgoing) bool { return false })
 		w.want("a: dropped 0 x0 (its session was lost: lost)")
 	})
+	play(t, Options{Down: Fail}, func(t *testing.T, w *world) {
+		old, next := w.attach(), w.attach()
+		require.True(t, next.link.TryAcquire())
+		w.write("ANY", 0)
+		w.write("OWN", 2)
+		next.link.Cut(errLost) // its Detach comes later
+		next.link.Release()
+		old.link.Cut(errBroken)
+		w.Detach(old.link, errBroken, nil)
+		w.want()
+		w.lose(next, nil)
+		w.want("ANY = dropped 0 (lost)", "OWN = dropped 0 (its session was lost: lost)")
+	})
 }
 
-// Keep takes its time. What has expired meanwhile has its fate, and Keep is not asked about it; after Close it is asked no more.
+// Keep takes its time. What has expired meanwhile has its fate, and Keep is not asked about it; after Close
+// it is asked no more.
 func TestKeepsIsAskedAboutWhatStillWaits(t *testing.T) {
 	play(t, Options{Down: Keep}, func(t *testing.T, w *world) {
 		p := w.attach()
 		require.True(t, p.link.TryAcquire())
-		w.send(until(time.Second/2, "a"), out("b"), until(time.Second, "c"), out("d"), out("e"))
+		w.send(until(time.Second/2, "a"), out("b"), until(3*time.Second/2, "c"), out("d"), out("e"))
 		p.link.Cut(errLost)
 		p.link.Release()
 		asked := ""
@@ -113,11 +130,76 @@ func TestKeepsIsAskedAboutWhatStillWaits(t *testing.T) {
 			return string(o.Data) == "d"
 		})
 		require.Equal(t, "abd", asked)
-		w.want("a: dropped 0 x0 (too late to be sent) @500ms", "c: dropped 0 x0 (too late to be sent) @1s",
+		w.want("a: dropped 0 x0 (too late to be sent) @1s", "c: dropped 0 x0 (too late to be sent) @1.5s",
 			"b: dropped 0 x0 (its session was lost: lost) @2s")
 		n, _, _ := w.Depth()
 		require.EqualValues(t, 2, n)
 	})
+}
+
+// The receipt of a message gives its data back, so it follows when keeps has returned, or has ended the goroutine. The
+// fate itself is known at once.
+func TestTheDataIsNotTheCallersWhileKeepsLooksAtIt(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		one := queue.Limits{Messages: 1, Bytes: 100, Full: queue.DropOldest}
+		play(t, Options{Down: Keep, Limits: one}, func(t *testing.T, w *world) {
+			p := w.attach()
+			require.True(t, p.link.TryAcquire())
+			w.send(out("a"))
+			p.link.Cut(errLost)
+			p.link.Release()
+			awaited := make(chan struct{})
+			var detached sync.WaitGroup
+			detached.Go(func() {
+				w.Detach(p.link, errLost, func(Outgoing) bool {
+					w.send(out("b"))
+					w.want()
+					go func() {
+						_ = w.AwaitReceipts(t.Context())
+						close(awaited)
+					}()
+					w.Close()
+					w.want("b: dropped 0 x0 (closed)")
+					require.False(t, closed(awaited))
+					if exits {
+						runtime.Goexit()
+					}
+					return false
+				})
+			})
+			detached.Wait()
+			w.want("a: dropped 0 x0 (outbox is full)")
+			require.True(t, closed(awaited))
+		})
+	}
+}
+
+// The next session of a rotation may get ready while keeps is asked. What keeps drops is not written, and
+// what is behind it keeps its place.
+func TestTheNextSessionWaitsForKeeps(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		play(t, Options{Down: Keep}, func(t *testing.T, w *world) {
+			p := w.attach()
+			require.True(t, p.link.TryAcquire())
+			w.write("W", 0)
+			w.send(out("a"))
+			p.link.Cut(errLost)
+			p.link.Release()
+			w.Detach(p.link, errLost, func(Outgoing) bool {
+				w.send(out("b"))
+				w.attach()
+				w.want("2 < W", "W = written 2")
+				time.Sleep(time.Second)
+				w.want()
+				return kept
+			})
+			if kept {
+				w.want("2 < a+b @1s", "a: written 2 x1 1s-1s @1s", "b: written 2 x1 1s-1s @1s")
+			} else {
+				w.want("2 < b @1s", "a: dropped 0 x0 (its session was lost: lost) @1s", "b: written 2 x1 1s-1s @1s")
+			}
+		})
+	}
 }
 
 // Its memory is not used again for another message while Keep may still be asked about it.
@@ -170,10 +252,7 @@ func TestADoubtAboutAMessageOutlivesALaterTry(t *testing.T) {
 // The cause is why the link was cut, and not that its connection was closed then.
 func TestAReceiptNamesTheCauseOfTheLoss(t *testing.T) {
 	play(t, Options{}, func(t *testing.T, w *world) {
-		p := w.attach()
-		p.Hold()
-		w.send(out("a"))
-		w.want("1 < a")
+		p := w.stuck()
 		w.write("B", 0)
 		w.lose(p, nil)
 		w.want("a: unknown 1 x1 0s-0s (lost)", "B = dropped 0 (lost)")

@@ -61,11 +61,12 @@ type Outbox struct {
 	closed  bool
 	cut     bool // there were messages in it when it was closed
 
+	flushers int       // how many run, those of links that are no lane any more too; none starts when closed is set
 	idle     sync.Cond // of mu: a flusher has ended
-	flushers sync.WaitGroup
-	timer    xsync.Timer
-	drained  xsync.Signal // sent when nothing is pending
-	room     xsync.Signal // sent when there may be room
+
+	timer   xsync.Timer
+	drained xsync.Signal // sent when nothing is pending
+	room    xsync.Signal // sent when there may be room
 }
 
 // sending is a message on its way.
@@ -76,13 +77,17 @@ type sending struct {
 	shared    bool          // somebody else may still know the entry, so that it is not used again
 	failFast  bool          // it does not wait for another session
 	maybeSent bool          // an earlier session may have sent it
+	asked     bool          // keeps looks at it: it is not written, and its receipt waits
+	late      bool          // it has got its fate while it was asked
+	left      error         // why its Write has returned, so that it is not tried again, or nil
 	queued    link.Instant  // when it was queued
 }
 
 // New returns an empty outbox. l and old are the links by which messages are written, and last is the
 // last session that was lost. Closed says that nothing is accepted.
 func New(o Options, life *link.Life, l, old *link.Link, last uint64, closed bool) *Outbox {
-	q := &Outbox{o: o, life: life, lane: newLane(l), old: newLane(old), last: last, closed: closed}
+	q := &Outbox{o: o, life: life, last: last, closed: closed}
+	q.lane, q.old = q.newLane(l), q.newLane(old)
 	q.reporter.o = &q.o
 	q.idle.L = &q.mu
 	q.queue.Limits = o.Limits
@@ -136,11 +141,11 @@ func (q *Outbox) clock(o *Outgoing) time.Time {
 	return q.came
 }
 
-// Join queues a message of Write. That needs no room, because the caller waits. It returns
-// the link by which messages are written. While a session was closed so that another can take
-// its place that may be lost, or nil.
-func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, error) {
-	failFast := q.o.Down == Fail
+// Join queues a message of Write. That needs no room, because the caller waits. With failFast it does not wait
+// for another session, as with Fail. Join returns the link by which messages are written. While a session was
+// closed so that another can take its place that may be lost, or nil.
+func (q *Outbox) Join(m conn.Message, session uint64, failFast bool) (Waiting, *link.Link, error) {
+	failFast = failFast || q.o.Down == Fail
 	e := &entry{Free: true, Value: sending{
 		Receipt: Receipt{Out: Outgoing{Message: m, Session: session}}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
 	}}
@@ -207,14 +212,15 @@ func (q *Outbox) ring() {
 	q.setAlarm(q.queue.Earliest())
 }
 
-// Withdraw takes the message of a Write out of the queue, and reports whether it was there.
-// If not, the message is being written; it is not tried again after that.
-func (q *Outbox) Withdraw(w Waiting) bool {
+// Withdraw takes the message of a Write out of the queue because of why, and reports whether it was there.
+// If not, the message is being written: it is not tried again after that, and dropped with why if that
+// try does not begin.
+func (q *Outbox) Withdraw(w Waiting, why error) bool {
 	e := w.e
 	q.mu.Lock()
 	defer q.unlock()
 	if !e.Queued() {
-		e.Value.failFast = true
+		e.Value.left = why
 		return false
 	}
 	q.queue.Remove(e)
@@ -276,13 +282,13 @@ func (q *Outbox) Close() {
 		return
 	}
 	q.mu.Lock()
+	defer q.unlock()
 	if !q.closed {
 		q.closed, q.cut = true, q.pending.Load() > 0
 	}
-	q.mu.Unlock()
-	q.flushers.Wait() // first, because what is being written comes before what waits
-	q.mu.Lock()
-	defer q.unlock()
+	for q.flushers > 0 { // first, because what is being written comes before what waits
+		q.idle.Wait()
+	}
 	for e := range q.queue.All() {
 		q.drop(e, q.closedBy())
 	}
@@ -332,6 +338,11 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 	if fate != FateWritten && q.life.Leaving.Load() {
 		q.unsent = append(q.unsent, s.Receipt)
 	}
+	q.reporter.made.Add(1)
+	if s.asked { // the data is not the caller's again before keeps has returned
+		s.late = true
+		return
+	}
 	q.told.add(chain{e, e})
 }
 
@@ -345,7 +356,7 @@ func (q *Outbox) unlock() {
 
 // tell hands on the fates that were settled under the lock. It reports whether the caller has to run the reporter.
 func (q *Outbox) tell() (report bool) {
-	if q.settled == 0 {
+	if q.settled == 0 && q.told.first == nil {
 		return false
 	}
 	report = q.reporter.add(q.told)

@@ -47,8 +47,12 @@ func TestWhenDownSaysWhatIsAcceptedWithoutASession(t *testing.T) {
 	} {
 		play(t, Options{Down: down, Refusal: func() error { return errNotReady }}, func(t *testing.T, w *world) {
 			join := func() (*link.Link, error) {
-				m, l, err := w.Join(conn.TextMessage("W"), 0)
-				require.True(t, err != nil || m.FailFast() == (down == Fail) && m.Session() == 0 && w.Withdraw(m))
+				m, l, err := w.Join(conn.TextMessage("W"), 0, false)
+				if err == nil {
+					require.Equal(t, down == Fail, m.FailFast())
+					require.Zero(t, m.Session())
+					require.True(t, w.Withdraw(m, errCanceled))
+				}
 				return l, err
 			}
 			without := func() {
@@ -96,7 +100,7 @@ func TestNothingIsAcceptedAfterTheEnd(t *testing.T) {
 					w.attach()
 					end(w)
 					require.Equal(t, c.want, w.Accept(out("a")))
-					_, _, err := w.Join(conn.TextMessage("W"), 0)
+					_, _, err := w.Join(conn.TextMessage("W"), 0, false)
 					require.Equal(t, c.want, err)
 				})
 			})
@@ -210,9 +214,9 @@ func TestTheDepthIsWhatHasNoFate(t *testing.T) {
 		depth(3, 0, 0)
 		w.send(out("c"))
 		depth(4, 1, 0)
-		require.False(t, w.Withdraw(m))
+		require.False(t, w.Withdraw(m, errCanceled))
 		p.FailWriteAfter(2, errNotBegun)
-		w.want("aa: written 1 x1 1s-1s @1s", "bbb: written 1 x1 1s-1s @1s", "W = dropped 1 (write: not written: broken)")
+		w.want("aa: written 1 x1 1s-1s @1s", "bbb: written 1 x1 1s-1s @1s", "W = dropped 1 (canceled)")
 		depth(1, 1, 0)
 		require.Equal(t, []uint64{2, 5}, []uint64{w.life.Counts.Written.Load(), w.life.Counts.WrittenBytes.Load()})
 		require.False(t, closed(drained))
@@ -230,7 +234,7 @@ func TestTheDepthIsWhatHasNoFate(t *testing.T) {
 		require.True(t, w.Busy())
 		require.False(t, w.Draining(), "a Write ends with Shutdown")
 		drained := w.Drained()
-		require.True(t, w.Withdraw(m))
+		require.True(t, w.Withdraw(m, errCanceled))
 		require.True(t, closed(drained))
 		require.False(t, w.Busy())
 		require.False(t, closed(m.Done()))

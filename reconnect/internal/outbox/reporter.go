@@ -14,7 +14,7 @@ type reporter struct {
 	o *Options
 
 	count, bytes atomic.Int64  // of the receipts that wait, and of their data
-	made, done   atomic.Uint64 // how many receipts there have been, and for how many of them OnReceipt has returned
+	made, done   atomic.Uint64 // how many messages have got their fate, and for how many of them OnReceipt has returned
 
 	mu      sync.Mutex // guards what follows
 	waiting chain      // messages whose receipts wait
@@ -45,7 +45,6 @@ func (r *reporter) add(c chain) (start bool) {
 	}
 	r.count.Add(int64(count))
 	r.bytes.Add(int64(bytes))
-	r.made.Add(uint64(count))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting.add(c)

@@ -10,10 +10,7 @@ import (
 // While one session replaces another, what is for any goes by the next one, after what the old one has begun.
 func TestTheNextSessionDoesNotOvertakeTheOldOne(t *testing.T) {
 	play(t, Options{Down: Keep}, func(t *testing.T, w *world) {
-		old := w.attach()
-		old.Hold()
-		w.send(out("a"))
-		w.want("1 < a")
+		old := w.stuck()
 		w.send(out("b"))
 		w.attach()
 		w.send(out("c"))
@@ -75,7 +72,7 @@ func TestTheOldSessionOutlivesTheNextOne(t *testing.T) {
 		require.ErrorIs(t, w.Accept(pinned(3, "f")), ErrSessionLost)
 		w.attach()
 		w.want("4 < g", "g: written 4 x1 0s-0s")
-		_, _, err := w.Join(out("h").Message, 3)
+		_, _, err := w.Join(out("h").Message, 3, false)
 		require.ErrorIs(t, err, ErrSessionLost)
 	})
 }

@@ -54,7 +54,7 @@ type peer struct {
 	slow  time.Duration // how long a write takes
 }
 
-var errLost, errBroken = errors.New("lost"), errors.New("broken")
+var errLost, errBroken, errCanceled = errors.New("lost"), errors.New("broken"), errors.New("canceled")
 
 // errNotBegun is the error of a write of which not a byte has left.
 var errNotBegun = fmt.Errorf("%w: %w", conn.ErrNotWritten, errBroken)
@@ -173,6 +173,23 @@ func (w *world) attach() *peer {
 	return p
 }
 
+// stuck returns a connection that is ready, and stuck in the write of "a".
+func (w *world) stuck() *peer {
+	w.t.Helper()
+	p := w.attach()
+	p.Hold()
+	w.send(out("a"))
+	w.want(fmt.Sprintf("%d < a", p.link.Session))
+	return p
+}
+
+// begin returns the link of a session that has begun, and its peer.
+func begin(life *link.Life, session uint64) (*link.Link, *conntest.Fake) {
+	f, l := conntest.NewFake(&conntest.FakeOptions{Transport: true}), &link.Link{Session: session}
+	l.Begin(f.Conn(), life, budget.Window{})
+	return l, f
+}
+
 // lose loses a session. Of the messages that it leaves behind keeps decides; nil: they wait.
 func (w *world) lose(p *peer, keeps Keeps) {
 	p.link.Cut(errLost)
@@ -190,7 +207,7 @@ func (w *world) send(messages ...*Outgoing) {
 // write queues a message of Write, for one session or, if that is 0, for any.
 func (w *world) write(data string, session uint64) Waiting {
 	w.t.Helper()
-	m, _, err := w.Join(conn.TextMessage(data), session)
+	m, _, err := w.Join(conn.TextMessage(data), session, false)
 	require.NoError(w.t, err)
 	w.writes = append(w.writes, write{m, data})
 	return m

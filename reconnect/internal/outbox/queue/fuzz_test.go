@@ -31,6 +31,10 @@ func FuzzQueue(f *testing.F) {
 		w, m := newWorld(limits), &model{limits: limits}
 		now := start
 		var out *item // returned by Next
+		var cursors [2]queue.Cursor[string]
+		for i := range cursors {
+			w.Follow(&cursors[i])
+		}
 		for n, op := range ops[:min(len(ops), 200)] {
 			arg := int(op >> 3)
 			switch op & 7 {
@@ -67,6 +71,10 @@ func FuzzQueue(f *testing.F) {
 				}
 			}
 			require.Equal(t, m.contents(), w.contents())
+			for i := range cursors {
+				may := func(it *item) bool { return it.Size%2 == i }
+				require.Equal(t, m.first(may), w.Peek(&cursors[i], may))
+			}
 			require.Equal(t, m.earliest(), w.Earliest())
 			count, bytes := m.size()
 			messages, size := w.Size()
@@ -82,6 +90,15 @@ type model struct {
 	limits  queue.Limits
 	items   []*item
 	dropped []string
+}
+
+func (m *model) first(may func(*item) bool) *item {
+	for _, i := range m.items {
+		if may(i) {
+			return i
+		}
+	}
+	return nil
 }
 
 func (m *model) size() (count, bytes int) {

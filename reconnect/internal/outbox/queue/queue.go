@@ -21,6 +21,7 @@ type Queue[T any] struct {
 	bytes       int // the sum of their sizes
 	keys        map[string]*Item[T]
 	expiring    schedule[T]
+	cursors     [2]*Cursor[T] // those that follow the queue, or nil
 }
 
 // Limits bounds the items that take room.
@@ -127,18 +128,31 @@ func (q *Queue[T]) oldest() *Item[T] {
 	return item
 }
 
-// Next returns the first item that may go, nil if there is none. It drops those before it that
-// have expired. The caller may remove the item.
-func (q *Queue[T]) Next(now time.Time, may func(*Item[T]) bool) *Item[T] {
-	for item := q.first; item != nil; {
+// Next returns the first item that may go, nil if there is none. It drops those after c and before
+// the item that have expired. The caller may remove the item. c may be nil.
+func (q *Queue[T]) Next(now time.Time, c *Cursor[T], may func(*Item[T]) bool) *Item[T] {
+	for item := q.after(c); item != nil; {
 		next := item.next
 		switch {
 		case item.expired(now):
 			q.drop(item, Expired)
 		case may(item):
 			return item
+		default:
+			c.pass(item)
 		}
 		item = next
+	}
+	return nil
+}
+
+// Peek is like Next, but drops nothing.
+func (q *Queue[T]) Peek(c *Cursor[T], may func(*Item[T]) bool) *Item[T] {
+	for item := q.after(c); item != nil; item = item.next {
+		if may(item) {
+			return item
+		}
+		c.pass(item)
 	}
 	return nil
 }
@@ -157,6 +171,11 @@ func (q *Queue[T]) PutBack(item *Item[T]) {
 		q.first.prev = item
 	}
 	q.first = item
+	for _, c := range q.cursors {
+		if c != nil {
+			c.passed = nil // because the item may go, perhaps
+		}
+	}
 	q.added(item)
 }
 
@@ -182,6 +201,11 @@ func (q *Queue[T]) added(item *Item[T]) {
 func (q *Queue[T]) Remove(item *Item[T]) {
 	if !item.queued {
 		return
+	}
+	for _, c := range q.cursors {
+		if c != nil && c.passed == item {
+			c.passed = item.prev
+		}
 	}
 	if item.prev == nil {
 		q.first = item.next

@@ -28,7 +28,7 @@ func (w *world) Next(now time.Time) *item {
 
 // take takes out the first item that may go.
 func (w *world) take(now time.Time, may func(*item) bool) *item {
-	i := w.Queue.Next(now, may)
+	i := w.Queue.Next(now, nil, may)
 	if i != nil {
 		w.Remove(i)
 	}
@@ -193,7 +193,46 @@ func TestNextSkipsWhatMayNotGo(t *testing.T) {
 	not := func(name string) func(*item) bool { return func(i *item) bool { return i.Value != name } }
 	require.Equal(t, "b", w.take(start, not("a")).Value)
 	require.Equal(t, []string{"late expired"}, w.dropped)
-	require.Nil(t, w.Queue.Next(start, func(*item) bool { return false }))
+	require.Nil(t, w.Queue.Next(start, nil, func(*item) bool { return false }))
 	require.Equal(t, "a", w.Next(start).Value)
 	require.Equal(t, "c", w.Next(start).Value)
+}
+
+// An item that may not go is looked at once, however often the next one is asked for.
+func TestCursorPassesEachItemOnce(t *testing.T) {
+	const others = 1000
+	q := queue.Queue[string]{Limits: queue.Limits{Messages: 2 * others, Bytes: 2 * others}}
+	looks := 0
+	may := func(i *item) bool { looks++; return i.Value == "mine" }
+	add := func(value string) *item {
+		i := &item{Value: value, Size: 1}
+		require.NoError(t, q.Add(i, start))
+		return i
+	}
+	var c queue.Cursor[string]
+	q.Follow(&c)
+	var all []*item
+	for range others {
+		all = append(all, add("other"))
+	}
+	for range others / 2 {
+		require.Nil(t, q.Peek(&c, may))
+		mine := add("mine")
+		require.Same(t, mine, q.Peek(&c, may))
+		require.Same(t, mine, q.Next(start, &c, may))
+		q.Remove(mine)
+		q.Remove(all[len(all)-1]) // to which the cursor points
+		all = append(all[:len(all)-1], add("other"))
+	}
+	require.LessOrEqual(t, looks, others+3*others/2)
+
+	back := &item{Value: "mine", Size: 1}
+	q.PutBack(back)
+	require.Same(t, back, q.Peek(&c, may))
+	q.Leave(&c)
+	q.Remove(back)
+	looks = 0
+	require.Nil(t, q.Peek(&c, may))
+	require.Nil(t, q.Peek(&c, may))
+	require.Equal(t, 2*others, looks) // it has no effect any more
 }

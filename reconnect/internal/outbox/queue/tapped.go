@@ -17,7 +17,8 @@ type Step struct {
 	Now     time.Time
 	Err     error // of Add
 	Limits  Limits
-	Passed  []any // the items that might not go, of Next
+	Skipped []any // the items up to the Cursor of Next; none of them may go
+	Passed  []any // the other items that may not go, of Next
 	Dropped map[any]Reason
 
 	// The Queue after the call.
@@ -46,12 +47,17 @@ func (q *Tapped[T]) Add(item *Item[T], now time.Time) (err error) {
 }
 
 // Next is [Queue.Next].
-func (q *Tapped[T]) Next(now time.Time, may func(*Item[T]) bool) (item *Item[T]) {
+func (q *Tapped[T]) Next(now time.Time, c *Cursor[T], may func(*Item[T]) bool) (item *Item[T]) {
 	if Tap == nil {
-		return q.Queue.Next(now, may)
+		return q.Queue.Next(now, c, may)
 	}
 	q.tap(Step{Call: "Next", Now: now}, func(s *Step) {
-		item = q.Queue.Next(now, func(i *Item[T]) bool {
+		for i := q.first; i != q.after(c); i = i.next {
+			if !may(i) { // else the Cursor is wrong, and Tap finds it
+				s.Skipped = append(s.Skipped, i)
+			}
+		}
+		item = q.Queue.Next(now, c, func(i *Item[T]) bool {
 			ok := may(i)
 			if !ok {
 				s.Passed = append(s.Passed, i)

@@ -200,19 +200,21 @@ var mistakes = map[string]func(*rules){
 		}
 	},
 	"a message may be written in the instant at which it expires": func(r *rules) {
-		r.next = func(q *testQueue, now time.Time, may func(*testItem) bool) *testItem { return q.Next(now.Add(-1), may) }
+		r.next = func(q *testQueue, now time.Time, may func(*testItem) bool) *testItem {
+			return q.Next(now.Add(-1), nil, may)
+		}
 	},
 	"the first that may go is dropped": func(r *rules) {
 		r.next = func(q *testQueue, now time.Time, may func(*testItem) bool) *testItem {
-			if item := q.Next(now, may); item != nil {
+			if item := q.Next(now, nil, may); item != nil {
 				q.Remove(item)
 			}
-			return q.Next(now, may)
+			return q.Next(now, nil, may)
 		}
 	},
 	"the last that may go is the first": func(r *rules) {
 		r.next = func(q *testQueue, now time.Time, may func(*testItem) bool) (last *testItem) {
-			q.Next(now, func(item *testItem) bool {
+			q.Next(now, nil, func(item *testItem) bool {
 				if may(item) {
 					last = item
 				}
@@ -223,7 +225,7 @@ var mistakes = map[string]func(*rules){
 	},
 	"all in front of the first that may go are dropped": func(r *rules) {
 		r.next = func(q *testQueue, now time.Time, may func(*testItem) bool) *testItem {
-			item := q.Next(now, may)
+			item := q.Next(now, nil, may)
 			for item != nil && q.first != item {
 				q.drop(q.first, Expired)
 			}

@@ -74,8 +74,12 @@ type rules struct {
 }
 
 var trueRules = rules{
-	(*Queue[int8]).Add, (*Queue[int8]).Next, (*Queue[int8]).PutBack, (*Queue[int8]).Remove, (*Queue[int8]).Expire,
+	(*Queue[int8]).Add, next, (*Queue[int8]).PutBack, (*Queue[int8]).Remove, (*Queue[int8]).Expire,
 	(*Queue[int8]).Earliest, (*world).sends,
+}
+
+func next(q *Queue[int8], now time.Time, may func(*Item[int8]) bool) *Item[int8] {
+	return q.Next(now, nil, may)
 }
 
 // sends reports whether a lane may send a message for such a session now.
