@@ -18,8 +18,17 @@ import (
 //     login, the end that the program itself asked for (by Close, Shutdown, or the context of Run).
 //   - Warn: an address that was advised and not followed, a wait until somebody mends something
 //     (a verdict of ClassSlow), a wait after a session that was refused as one before it (the same error
-//     of OnSession or serve, or close code from 3000 on), any other end for good, a slow handler, an overdue function.
+//     of OnSession or serve, or close code from 3000 on), a wait after three failed dials of a
+//     rotation ("waiting to dial replacement", with the number of the session to be replaced), any
+//     other permanent end, a slow handler, an overdue function.
 //   - Debug: dials, probes and the gate.
+//
+// Of equal lines about waits, ended sessions, hung handshakes and ignored addresses Log writes only
+// the first, the second, the fourth, the eighth and so on, so that neither a long outage nor many
+// connections fill the log. From the fourth on a line has the attribute count, which includes the
+// lines that were left out. Lines are equal if they differ only in the name, in numbers, in
+// durations and in the ports within the cause. The count resets after 10 min without such a line.
+// The lines of all connections that share a Trace are counted together.
 //
 // The wait in a line is all of the time until the next dial; retry_after is the part of it
 // that the server, or the budget of logins, asked for, if one of them did.
@@ -30,31 +39,39 @@ func Log(l *slog.Logger) *Trace {
 		}
 		l.LogAttrs(context.Background(), level, msg, attrs...)
 	})
+	often := log.thinned(new(repeats))
 	return &Trace{
 		GateDone: func(g GateDone) {
-			log(slog.LevelDebug, "gate passed", g.Name, slog.String("host", g.Host), slog.Duration("took", g.Took), cause(g.Err))
+			log(slog.LevelDebug, "gate passed", g.Name, slog.String("host", g.Host),
+				slog.Duration("took", g.Took), cause(g.Err))
 		},
 		DialDone: func(d DialDone) {
 			log(slog.LevelDebug, "dialed", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
 		},
-		AddressIgnored: func(a AddressIgnored) { log(slog.LevelWarn, "advised address ignored", a.Name, cause(a.Err)) },
+		AddressIgnored: func(a AddressIgnored) {
+			often(slog.LevelWarn, "advised address ignored", a.Name, cause(a.Err))
+		},
 		DialHung: func(d DialHung) {
-			log(slog.LevelInfo, "handshake not answered, dialing beside it", d.Name, slog.Int("try", d.Try), slog.Duration("since", d.Since))
+			often(slog.LevelInfo, "handshake not answered, dialing beside it", d.Name,
+				slog.Int("try", d.Try), slog.Duration("since", d.Since))
 		},
 		SessionReady: func(s *Session) {
-			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.Number), slog.Duration("downtime", s.Downtime))
+			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.Number),
+				slog.Duration("downtime", s.Downtime))
 		},
 		SessionDone: func(e SessionDone) {
-			log(slog.LevelInfo, "session ended", e.Name, slog.Uint64("session", e.Session), slog.Duration("uptime", e.Uptime),
-				slog.Duration("ready", e.Ready), cause(e.Cause))
+			often(slog.LevelInfo, "session ended", e.Name, slog.Uint64("session", e.Session),
+				slog.Duration("uptime", e.Uptime), slog.Duration("ready", e.Ready), cause(e.Cause))
 		},
-		WaitStart: log.waitStart,
+		WaitStart: often.waitStart,
 		ConnDone:  log.connDone,
 		ProbeDone: func(p ProbeDone) {
-			log(slog.LevelDebug, "probed", p.Name, slog.Uint64("session", p.Session), slog.Duration("took", p.Took), cause(p.Err))
+			log(slog.LevelDebug, "probed", p.Name, slog.Uint64("session", p.Session),
+				slog.Duration("took", p.Took), cause(p.Err))
 		},
 		SlowHandler: func(s SlowHandler) {
-			log(slog.LevelWarn, "a callback is slow: the peer is not read", s.Name, slog.Uint64("session", s.Session), slog.Duration("since", s.Since))
+			log(slog.LevelWarn, "callback is slow", s.Name,
+				slog.String("what", s.What), slog.Uint64("session", s.Session), slog.Duration("since", s.Since))
 		},
 		Overdue: log.overdue,
 	}
@@ -63,19 +80,49 @@ func Log(l *slog.Logger) *Trace {
 // logger writes one line.
 type logger func(level slog.Level, msg, name string, attrs ...slog.Attr)
 
+// patientTries is the number of failed dials of a rotation from which on Log warns: nothing else in
+// the log shows them, because there is no outage.
+const patientTries = 3
+
+// thinned returns a logger that leaves out most of the equal lines. It compares the level, the
+// message and the attributes that are text.
+func (log logger) thinned(r *repeats) logger {
+	return func(level slog.Level, msg, name string, attrs ...slog.Attr) {
+		event := level.String() + " " + msg
+		for _, a := range attrs {
+			if a.Value.Kind() == slog.KindString {
+				event += " " + withoutPorts(a.Value.String())
+			}
+		}
+		n := r.add(event, time.Now())
+		if n&(n-1) != 0 { // not a power of two
+			return
+		}
+		if n > 2 {
+			attrs = append(attrs, slog.Int("count", n))
+		}
+		log(level, msg, name, attrs...)
+	}
+}
+
 func (log logger) waitStart(w WaitStart) {
-	level, msg, told := slog.LevelInfo, "waiting to redial", slog.Attr{}
+	level, msg := slog.LevelInfo, "waiting to redial"
+	var session, retryAfter slog.Attr // an empty one is left out
 	if backoff.ReasonOf(w.Cause) == backoff.ReasonLogins {
 		msg = "waiting for a login"
 	}
-	if w.Verdict.Class >= backoff.ClassSlow || w.again {
+	if w.replaces != 0 {
+		msg, session = "waiting to dial replacement", slog.Uint64("session", w.replaces)
+	}
+	rotationFails := w.replaces != 0 && w.Try > patientTries
+	if w.Verdict.Class >= backoff.ClassSlow || w.again || rotationFails {
 		level = slog.LevelWarn
 	}
 	if w.Verdict.RetryAfter > 0 {
-		told = slog.Duration("retry_after", w.Verdict.RetryAfter)
+		retryAfter = slog.Duration("retry_after", w.Verdict.RetryAfter)
 	}
-	log(level, msg, w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Verdict.RetryAfter+w.Drawn),
-		told, slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
+	log(level, msg, w.Name, session, slog.Int("try", w.Try), slog.Duration("wait", w.Verdict.RetryAfter+w.Drawn),
+		retryAfter, slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
 }
 
 func (log logger) connDone(e ConnDone) {
@@ -88,7 +135,7 @@ func (log logger) connDone(e ConnDone) {
 }
 
 func (log logger) overdue(o Overdue) {
-	msg := "function should have returned"
+	msg := "function has not returned"
 	if o.What == "reader" {
 		msg = "nobody reads, and the inbox is full"
 	}
