@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"testing"
@@ -24,8 +25,8 @@ import (
 
 const movedTo = "redial/1 url=wss://b.example/x?token=secret"
 
-// An address serves for one dial, because the server may be wrong about it. A hint beside it
-// serves on.
+// An address serves for one dial, because the server may be wrong about it. So does a hint
+// beside it.
 func TestOneDialGetsTheAddressInACloseReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
@@ -37,7 +38,7 @@ func TestOneDialGetsTheAddressInACloseReason(t *testing.T) {
 		d.refuse(context.DeadlineExceeded)
 		d = s.wantDial()
 		require.Empty(t, d.try.URL)
-		require.Equal(t, "h", reconnect.HintFrom(d.ctx))
+		require.Nil(t, reconnect.HintFrom(d.ctx))
 	})
 }
 
@@ -81,6 +82,80 @@ func TestAdviceToASessionThatWasReplacedIsForNoDial(t *testing.T) {
 		d := s.wantDial()
 		require.Empty(t, d.try.URL)
 		require.Nil(t, reconnect.HintFrom(d.ctx))
+	})
+}
+
+// A hint ends with its URL, however the dial there has failed: OnSession must not expect a
+// resumption of which the server knows nothing.
+func TestHintEndsWithItsURL(t *testing.T) {
+	for name, fail := range map[string]error{"reset": io.EOF, "refused": answered(503), "accepted": nil} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			var seen notes
+			o := rotating(reconnect.OverlapHold)
+			o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
+				seen.add(fmt.Sprint(o.Session, " ", o.Advised, " ", reconnect.HintFrom(ctx)))
+				return nil
+			}
+			c := s.open(&o)
+			s.wantDial().accept()
+			c.Rotate(1, reconnect.Advice{URL: "wss://h.example?reconnect_id=abc", Hint: "carried over"})
+			d := s.wantDial()
+			require.Equal(t, "carried over", reconnect.HintFrom(d.ctx))
+			d.try.Followed(nil)
+			if fail != nil {
+				d.refuse(fail)
+				d = s.wantDial()
+				require.Nil(t, reconnect.HintFrom(d.ctx), name)
+				d.accept()
+				require.Equal(t, []string{"1 false <nil>", "2 false <nil>"}, seen.all(), name)
+				return
+			}
+			peer := d.accept()
+			require.Equal(t, []string{"1 false <nil>", "2 true carried over"}, seen.all())
+			time.Sleep(time.Minute) // until the old session has ended
+			peer.Fail(errLost)
+			s.wantDial().accept()
+			require.Equal(t, "3 false <nil>", seen.all()[2])
+		})
+	}
+}
+
+// Nor does a dial that begins while the one at the URL hangs get the hint, which OnSession sees.
+func TestHintIsNotForDialBesideItsURL(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := withPolicy(hanging{})
+		o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
+			seen.add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
+			return nil
+		}
+		s.open(&o)
+		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
+		d := s.wantDial()
+		require.Equal(t, "h", reconnect.HintFrom(d.ctx))
+		d.try.Followed(nil)
+		d.connected()
+		beside := s.wantDial()
+		require.Nil(t, reconnect.HintFrom(beside.ctx))
+		beside.accept()
+		require.Equal(t, []string{"false <nil>", "false <nil>"}, seen.all())
+	})
+}
+
+// A hint without a URL outlives a dial that was lost.
+func TestHintWithoutURLOutlivesLostDial(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := withPolicy(every(time.Second))
+		o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
+			seen.add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
+			return nil
+		}
+		s.open(&o)
+		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 hint=h"})
+		s.wantDial().refuse(io.EOF)
+		s.wantDial().accept()
+		require.Equal(t, []string{"false <nil>", "false h"}, seen.all())
 	})
 }
 

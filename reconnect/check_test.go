@@ -19,10 +19,9 @@ import (
 
 // A change of the network need not concern the connection.
 func TestCheckLeavesAConnectionThatIsAlive(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		time.Sleep(time.Second)
 		c.Check()
 		synctest.Wait()
@@ -45,15 +44,15 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 	} {
 		for kind, fake := range map[string]conntest.FakeOptions{"a ping": alive, "Probe": {Transport: true}} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
+				inEachForm(t, func(t *testing.T, s *scene) {
 					s.fake = fake
 					var peer *conntest.Fake
 					var o reconnect.Options
 					if !fake.Pings {
 						o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { peer.Hear(); return nil }
 					}
-					c := s.open(&o)
-					peer = s.wantDial().accept()
+					c, opened := s.ready(&o)
+					peer = opened
 					check(c, peer)
 					time.Sleep(9 * time.Second)
 					require.Equal(t, uint64(1), c.Stats().Probes)
@@ -66,10 +65,9 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 
 // A Check during the probe of another asks for nothing, if the peer is heard before that probe ends.
 func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		peer.Mute() // it answers no ping
 		for range 2 {
 			time.Sleep(time.Second)
@@ -85,12 +83,12 @@ func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
 
 // With a short limit a Check takes a third of that, and not 5 s.
 func TestCheckOfAShortLimitIsShort(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Limit = 3 * time.Second
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
+		c, peer := s.ready(&o)
+		peer.Mute()
 		time.Sleep(500 * time.Millisecond)
 		c.Check()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -100,11 +98,10 @@ func TestCheckOfAShortLimitIsShort(t *testing.T) {
 }
 
 func TestCheckCutsASilentConnectionSoon(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Mute()
 		time.Sleep(2 * time.Second)
 		c.Check()
@@ -116,11 +113,10 @@ func TestCheckCutsASilentConnectionSoon(t *testing.T) {
 
 // The usual case: the network went some seconds ago, so that a probe is under way.
 func TestCheckDoesNotWaitForTheProbeUnderWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Mute()
 		time.Sleep(11 * time.Second)
 		require.Equal(t, 1, peer.Pings(), "the probe at 10 s")
@@ -135,11 +131,10 @@ func TestCheckDoesNotWaitForTheProbeUnderWay(t *testing.T) {
 
 // Nor is it probed more often, or cut though it answers, if the caller is impatient.
 func TestChecksDoNotCancelTheProbeOfAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Pings: true} // only the answer is a sign of life
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.PongAfter(300 * time.Millisecond)
 		for range 50 { // 10 s
 			c.Check()
@@ -152,13 +147,12 @@ func TestChecksDoNotCancelTheProbeOfAnother(t *testing.T) {
 
 // A caller that is anxious does not give the peer more time.
 func TestAnotherCheckDoesNotExtendTheTime(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Limit = time.Hour
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) } // does not wait
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		time.Sleep(time.Second) // for the answer before may come in the same millisecond
 		for range 9 {
 			c.Check()
@@ -171,10 +165,9 @@ func TestAnotherCheckDoesNotExtendTheTime(t *testing.T) {
 
 // A sign of life is as good as the answer to the probe.
 func TestAByteAfterACheckIsLife(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		peer.Mute()
 		time.Sleep(2 * time.Second)
 		c.Check()
@@ -187,13 +180,12 @@ func TestAByteAfterACheckIsLife(t *testing.T) {
 
 // While nobody reads, no answer can be seen, so that the check comes to nothing.
 func TestCheckDoesNotCutWhileNobodyReads(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		release := make(chan struct{})
 		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(&o)
 		peer.Mute()
 		deliver(peer, 1, 1)
 		c.Check()
@@ -270,7 +262,7 @@ func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
 func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 	for name, answers := range map[string]bool{"the peer answers": true, "the peer is silent": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = conntest.FakeOptions{Transport: true}
 				o := withPolicy(every(time.Hour))
 				o.Liveness.Limit = time.Hour
@@ -282,8 +274,8 @@ func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 					}
 					return nil
 				}
-				c := s.open(&o)
-				peer = s.wantDial().accept()
+				c, opened := s.ready(&o)
+				peer = opened
 				time.Sleep(time.Second) // for what was heard in the same millisecond may be the answer
 				c.Check()
 				time.Sleep(12*time.Second - time.Nanosecond)
@@ -333,12 +325,11 @@ func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
 func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"with a limit": 0, "without": -1} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = alive
 				o := withPolicy(every(time.Hour))
 				o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, limit
-				c := s.open(&o)
-				peer := s.wantDial().accept()
+				c, peer := s.ready(&o)
 				for range 100 {
 					time.Sleep(time.Second)
 					peer.Hear()
@@ -353,12 +344,11 @@ func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
 
 // Without a limit a peer that does not answer lives on.
 func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
 		o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, -1
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Mute()
 		time.Sleep(10*time.Minute + time.Second)
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -369,12 +359,11 @@ func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
 // Check does not need a limit on silence.
 func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
 	for _, kind := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = kind
 			o := withPolicy(every(time.Hour))
 			o.Liveness.Limit = -1
-			c := s.open(&o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(&o)
 			peer.PongAfter(time.Second)
 			time.Sleep(time.Minute)
 			c.Check()
@@ -393,15 +382,14 @@ func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
 // The server wants its pings though the application is slow, and there is no verdict meanwhile.
 func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
 	for _, limit := range []time.Duration{-1, 30 * time.Second} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = alive
 			overdue := 0
 			o := withPolicy(every(time.Hour))
 			o.Liveness = reconnect.Liveness{Limit: limit, ProbeEvery: 10 * time.Second}
 			o.Inbox.Messages = 1
 			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { overdue++ }}
-			c := s.open(&o)
-			peer := s.wantDial().accept()
+			c, peer := s.settled(&o)
 			deliver(peer, 1, 3)
 			time.Sleep(time.Minute + time.Second)
 			require.Equal(t, 6, peer.Pings())
@@ -413,7 +401,7 @@ func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
 
 // The race detector shows a second tick that runs beside the first.
 func TestChecksDoNotProbeAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		running, most := 0, 0
 		o := withPolicy(every(time.Hour))
@@ -424,8 +412,7 @@ func TestChecksDoNotProbeAtOnce(t *testing.T) {
 			running--
 			return nil
 		}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		for range 3 {
 			c.Check()
 			time.Sleep(time.Second)

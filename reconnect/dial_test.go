@@ -25,10 +25,9 @@ import (
 
 // Promise 10: a dial that never ends is given up after the two limits together.
 func TestADialHasALimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		s.open(&o)
-		d := s.wantDial()
+		_, d := s.down(&o)
 		<-d.ctx.Done()
 		require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
 		require.ErrorIs(t, d.ctx.Err(), context.DeadlineExceeded)
@@ -86,14 +85,15 @@ type limitedDialer struct {
 func (d limitedDialer) DialTimeout(schedule.Attempt) time.Duration { return d.limit }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(limitedPolicy{math.MaxInt64, math.MaxInt64})
 		var limits []time.Duration
 		o.Run.Trace = &reconnect.Trace{DialStart: func(d reconnect.DialStart) { limits = append(limits, d.Limit) }}
-		s.open(&o)
-		s.wantDial().refuse(errLost)
+		_, first := s.down(&o)
+		limits = nil
+		first.refuse(errLost)
 		d := s.wantDial()
-		require.Equal(t, time.Duration(math.MaxInt64), limits[1])
+		require.Equal(t, time.Duration(math.MaxInt64), limits[0])
 		require.NoError(t, d.ctx.Err())
 		d.accept()
 	})
@@ -109,13 +109,16 @@ func (l limitedPolicy) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 // The limits of a dial hold until it is connected. After that the rule for handshakes that hang
 // decides.
 func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(hanging{})
-		s.open(&o)
-		d := s.wantDial()
+		_, d := s.down(&o)
+		limit := 15 * time.Second
+		if s.session == 1 {
+			limit = backoff.DefaultConnect + backoff.DefaultHandshake
+		}
 		deadline, ok := d.ctx.Deadline()
 		require.True(t, ok)
-		require.Equal(t, s.start.Add(backoff.DefaultConnect+backoff.DefaultHandshake), deadline)
+		require.Equal(t, s.start().Add(limit), deadline)
 		d.connected()
 		_, ok = d.ctx.Deadline()
 		require.False(t, ok)
@@ -184,12 +187,17 @@ func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
 
 // A connection that comes while the Conn is being closed is closed.
 func TestAConnectionThatComesAtTheEndIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		var c atomic.Pointer[reconnect.Conn]
 		o := withPolicy(hanging{})
-		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { c.Load().Close() }}
-		c.Store(s.open(&o))
-		peer := s.wantDial().accept()
+		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) {
+			if c := c.Load(); c != nil {
+				c.Close()
+			}
+		}}
+		opened, d := s.down(&o)
+		c.Store(opened)
+		peer := d.accept()
 		<-c.Load().Done()
 		require.True(t, peer.Closed())
 	})
@@ -283,10 +291,10 @@ type uncomparable []string
 func (e uncomparable) Error() string { return strings.Join(e, ", ") }
 
 func TestAnErrorNeedNotBeComparable(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(hanging{})
-		c := s.open(&o)
-		s.wantDial().refuse(uncomparable{"no", "way"})
+		c, d := s.down(&o)
+		d.refuse(uncomparable{"no", "way"})
 		require.EqualError(t, c.Status().Err, "no, way")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,7 +205,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 		}
 		c := s.open(o)
 		late := out("c")
-		late.Deadline = s.start.Add(time.Second / 2)
+		late.Deadline = s.start().Add(time.Second / 2)
 		sendAndLose(t, c, s.wantDial().accept(), out("a"), out("b"), late, out("d"))
 		time.Sleep(2 * time.Second)
 		receipts.want(t, "a: unknown 1", "c: dropped 0")
@@ -220,7 +221,7 @@ func TestKeepMayDecideTooLate(t *testing.T) {
 		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { time.Sleep(time.Second); return false }
 		c := s.open(o)
 		late := out("b")
-		late.Deadline = s.start.Add(time.Second / 2)
+		late.Deadline = s.start().Add(time.Second / 2)
 		sendAndLose(t, c, s.wantDial().accept(), out("a"), late, out("c"))
 		time.Sleep(2 * time.Second)
 		receipts.want(t, "a: unknown 1", "b: dropped 0", "c: dropped 0")
@@ -246,7 +247,7 @@ func TestKeepIsNotAskedAboutWhatCameLater(t *testing.T) {
 		}
 		c = s.open(o)
 		late := out("late")
-		late.Deadline = s.start.Add(time.Second / 2)
+		late.Deadline = s.start().Add(time.Second / 2)
 		sendAndLose(t, c, s.wantDial().accept(), out("a"), out("b"), late)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, []string{"b"}, asked.all())
@@ -345,14 +346,14 @@ func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		m := repeatable("a")
-		m.Deadline = s.start.Add(3 * time.Second / 2)
+		m.Deadline = s.start().Add(3 * time.Second / 2)
 		sendAndLose(t, c, s.wantDial().accept(), m)
 		s.wantDial().acceptHeld().FailWrite(errNotBegun)
 		s.wantDial() // after two seconds
 		receipts.want(t, "a: unknown 2")
 		r := receipts.last(t)
 		require.Equal(t, 1, r.Tries)
-		require.Equal(t, []time.Time{s.start, s.start}, []time.Time{r.Began, r.Ended}, "the first write")
+		require.Equal(t, []time.Time{s.start(), s.start()}, []time.Time{r.Began, r.Ended}, "the first write")
 	})
 }
 
@@ -460,4 +461,43 @@ func contains(lines []string, name string) bool {
 		}
 	}
 	return false
+}
+
+// sloppy is a Transport that writes all messages of a batch, and returns an error although none of
+// them has failed.
+type sloppy struct {
+	conn.Conn
+	conn.Transport
+}
+
+func (s sloppy) WriteBatch(ms []conn.Message) (int, error) {
+	n, _ := s.Transport.WriteBatch(ms)
+	return n, conn.ErrBadMessage
+}
+
+// The next session does not write what was written.
+func TestSloppyTransportEndsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		peer := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+		peer.Hold()
+		var dials atomic.Int32
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			if dials.Add(1) > 1 {
+				return nil, errLost
+			}
+			return sloppy{peer.Conn(), peer.Conn().(conn.Transport)}, nil
+		}), o)
+		require.NoError(t, err)
+		queue(t, c, "a")
+		synctest.Wait() // it is being written
+		queue(t, c, "b", "c", "d")
+		peer.Release()
+		synctest.Wait()
+		receipts.want(t, "a: written 1", "b: written 1", "c: written 1", "d: written 1")
+		require.Equal(t, []string{"a", "b", "c", "d"}, texts(peer))
+		require.ErrorContains(t, c.Status().Err,
+			"WriteBatch of reconnect_test.sloppy returned n = 3 for 3 messages and the error bad message")
+		closeAndWait(c)
+	})
 }

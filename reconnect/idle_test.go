@@ -82,13 +82,13 @@ func TestLargeMessagesDoNotEnlargeAnIdleConn(t *testing.T) {
 	}
 }
 
-// Most of what an idle Conn holds on the heap is the connection of coder/websocket. Their stacks
+// An idle Conn holds less on the heap than a third of what a connection of coder/websocket alone holds. Their stacks
 // are equal.
-func TestAnIdleConnHoldsLittleMoreThanItsWebSocket(t *testing.T) {
+func TestIdleConnHoldsLittle(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("the race detector takes memory, too")
 	}
-	const mostIdle, mostLayers = int64(2480), int64(200)
+	const maxIdle, maxLayers = int64(3100), int64(200)
 	url := startPeer(t)
 	d := &dialer.WebSocket{URL: url}
 	layer := &reconnect.Layer{Receive: func(reconnect.Message) bool { return false }}
@@ -101,13 +101,14 @@ func TestAnIdleConnHoldsLittleMoreThanItsWebSocket(t *testing.T) {
 		plain = least(plain, func() func() { return plainIdle(t, url) })
 		push = least(push, func() func() { return openIdle(t, d, true, 0) })
 		layers = least(layers, func() func() { return openIdle(t, d, true, 0, layer, layer) })
-		if push-plain < mostIdle && layers-push < mostLayers {
+		if push < maxIdle && layers-push < maxLayers {
 			break
 		}
 	}
 	t.Logf("coder/websocket: %d bytes, a Conn: %d bytes, with two layers: %d bytes", plain, push, layers)
-	require.Less(t, push-plain, mostIdle, "2,400 on a machine without load")
-	require.Less(t, layers-push, mostLayers, "the list of the layers, and no more: 20 to 65 on a machine without load")
+	require.Less(t, push, maxIdle, "2,930 on a machine without load")
+	require.Less(t, push, plain/3)
+	require.Less(t, layers-push, maxLayers, "the list of the layers, and no more: 20 to 65 on a machine without load")
 }
 
 // Opening a Conn allocates less than opening a connection of coder/websocket alone does by
@@ -127,7 +128,7 @@ func TestOpeningAConnAllocatesLittle(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	bytes, count := (after.TotalAlloc-before.TotalAlloc)/idleConns, (after.Mallocs-before.Mallocs)/idleConns
 	t.Logf("%d bytes in %d allocations", bytes, count)
-	require.Less(t, bytes, uint64(24_000))
+	require.Less(t, bytes, uint64(16_000))
 	require.Less(t, count, uint64(215))
 }
 

@@ -13,11 +13,10 @@ import (
 
 // A service that wants to hear something every 8 s does, from the last message on.
 func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
 		o.KeepAlive = reconnect.KeepAlive{Every: 8 * time.Second, Message: func() conn.Message { return text("idle") }}
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		wait := func(d time.Duration) []string {
 			time.Sleep(d)
 			synctest.Wait()
@@ -37,11 +36,10 @@ func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 
 // A connection that cannot be written to is lost, whoever writes.
 func TestAKeepAliveThatFailsEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.KeepAlive = reconnect.KeepAlive{Every: time.Second, Message: func() conn.Message { return text("idle") }}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.FailWrite(errLost)
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -217,7 +217,8 @@ func TestALayerStartsBeforeTheFirstDial(t *testing.T) {
 		_, err := reconnect.New(s, &o)
 		require.EqualError(t, err, "reconnect: Options.Layers[2]: used already")
 		require.ErrorIs(t, err, bad)
-		require.Equal(t, []string{"starts as connecting", "ends: " + err.Error()}, n.all())
+		require.Equal(t, []string{"starts as connecting", "ends: ended for good: " + err.Error()}, n.all())
+		require.ErrorIs(t, got.Err(), bad)
 		last.Start = nil
 		c := s.open(&o)
 		s.wantDial().accept()

@@ -1,6 +1,7 @@
 package reconnect_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -39,10 +41,18 @@ func TestASessionWhoseReaderIsBehindABurstHasNotOverlapped(t *testing.T) {
 			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
 			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
 				behind(t, c, s, whole, func(*websocket.Conn) {})
-				time.Sleep(time.Minute)
-				seam := wantSeam(t, c)
-				require.True(t, seam.Planned)
-				require.False(t, seam.Overlapped, "200 messages are missing")
+				time.Sleep(time.Minute) // nobody reads, so that the inbox is full
+				for got := 100; ; got++ {
+					m, err := c.Read(t.Context(), nil)
+					if seam, ok := err.(*reconnect.Seam); ok {
+						require.Less(t, got, 300)
+						require.True(t, seam.Planned)
+						require.False(t, seam.Overlapped, "some messages are missing")
+						return
+					}
+					require.NoError(t, err)
+					require.Equal(t, "hello", string(m.Data))
+				}
 			})
 		})
 	}
@@ -74,5 +84,89 @@ func TestASessionThatIsReadInTimeAgainHasOverlapped(t *testing.T) {
 		c.Rotate(1, reconnect.Advice{})
 		time.Sleep(time.Minute)
 		require.True(t, wantSeam(t, c).Overlapped)
+	})
+}
+
+// The reader is in its handler, and nobody reads. Messages come, the next session is ready, and the old one is closed.
+func TestSessionThatNobodyReadIsReadToItsEnd(t *testing.T) {
+	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
+		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
+			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
+			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+				ask("x")
+				old := s.Conns()[0]
+				for range 10 {
+					require.NoError(t, old.Write(t.Context(), websocket.MessageText, []byte("hello")))
+				}
+				synctest.Wait()
+				c.Rotate(1, reconnect.Advice{})
+				synctest.Wait()
+				require.EqualValues(t, 2, c.Status().Session)
+				time.Sleep(time.Minute)
+				for range 10 {
+					wantMessage(t, c, 1, "hello")
+				}
+				require.True(t, wantSeam(t, c).Overlapped)
+			})
+		})
+	}
+}
+
+// The server closes the first session when the second one logs in. What it publishes before the subscription of the
+// second goes nowhere.
+func TestSessionThatThePeerEndedBeforeTheNextHasNotOverlapped(t *testing.T) {
+	for name, layers := range map[string][]*reconnect.Layer{
+		"the reader reads":     nil,
+		"the supervisor reads": {{Receive: func(reconnect.Message) bool { return false }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kick func()
+			o := &reconnect.Options{Layers: layers, OnSession: func(_ context.Context, op *reconnect.Opening) error {
+				if op.Session == 2 {
+					kick()
+					time.Sleep(5 * time.Millisecond) // the round trip of the subscription
+				}
+				return nil
+			}}
+			test := func(t *testing.T, c *reconnect.Conn, s *wsServer, ask func(string)) {
+				ask("x")
+				old := s.Conns()[0]
+				kick = func() { go old.Close(websocket.StatusPolicyViolation, "another session") }
+				c.Rotate(1, reconnect.Advice{})
+				time.Sleep(time.Minute)
+				require.False(t, wantSeam(t, c).Overlapped)
+			}
+			if layers == nil {
+				withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+					test(t, c, s, ask)
+				})
+				return
+			}
+			withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+				c := s.ready(t, o)
+				test(t, c, s, func(data string) {
+					require.NoError(t, c.Write(t.Context(), text(data)))
+					_, err := c.Read(t.Context(), nil)
+					require.NoError(t, err)
+				})
+			})
+		})
+	}
+}
+
+// The old session breaks in the second in which it is closed: what was on its way is lost.
+func TestSessionThatBreaksWhileItIsClosedHasNotOverlapped(t *testing.T) {
+	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+		c := s.ready(t, &reconnect.Options{Rotate: reconnect.Rotation{Drain: time.Second}})
+		old := s.pipe(t)
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		old.Stall(conntest.Both)
+		time.Sleep(1500 * time.Millisecond) // the close frame is on its way
+		old.Reset()
+		synctest.Wait()
+		seam := wantSeam(t, c)
+		require.Equal(t, backoff.ReasonRotated, seam.Reason)
+		require.False(t, seam.Overlapped)
 	})
 }

@@ -131,8 +131,9 @@ func TestASlowHookOfARotationIsNamedOnce(t *testing.T) {
 		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 		var late notes
 		o.Run.Trace = &reconnect.Trace{
-			RotateDone: func(reconnect.RotateDone) { time.Sleep(9 * time.Second) },
-			Overdue:    func(o reconnect.Overdue) { late.add(o.What) },
+			RotateDone:  func(reconnect.RotateDone) { time.Sleep(12 * time.Second) },
+			SlowHandler: func(o reconnect.SlowHandler) { late.add(o.What) },
+			Overdue:     func(o reconnect.Overdue) { late.add(o.What) },
 		}
 		c := s.open(&o)
 		s.wantDial().accept()
@@ -165,17 +166,17 @@ func TestASlowFunctionBesideTheSupervisorIsNamed(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o := withPolicy(every(time.Second))
-			var late notes
-			o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}
+			var slow notes
+			o.Run.Trace = &reconnect.Trace{SlowHandler: func(e reconnect.SlowHandler) { slow.add(e.What) }}
 			var once sync.Once
 			begun := make(chan struct{})
-			set(&o, func() { once.Do(func() { close(begun) }); time.Sleep(9 * time.Second) })
+			set(&o, func() { once.Do(func() { close(begun); time.Sleep(12 * time.Second) }) })
 			s.open(&o)
 			peer := s.wantDial().accept()
 			<-begun
 			peer.Fail(errLost)
 			s.wantDial().accept()
-			require.Equal(t, []string{name}, late.all())
+			require.Equal(t, []string{name}, slow.all())
 		})
 	}
 }

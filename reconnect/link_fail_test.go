@@ -99,9 +99,10 @@ var failing = map[string]struct {
 	},
 	"Idle": {
 		set: func(o *reconnect.Options) {
-			o.KeepAlive = reconnect.KeepAlive{Every: time.Nanosecond, Message: func() conn.Message { return text("!") }}
+			o.KeepAlive.Every = time.Millisecond
+			o.KeepAlive.Message = func() conn.Message { return text("!") }
 		},
-		do: func(*reconnect.Conn) { time.Sleep(time.Nanosecond) },
+		do: func(*reconnect.Conn) { time.Sleep(time.Millisecond) },
 	},
 }
 

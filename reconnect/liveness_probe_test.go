@@ -21,12 +21,11 @@ import (
 
 // On a connection without a ping, Probe asks for a sign of life.
 func TestAProbeFunctionAsksForLife(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Transport: true}
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Equal(t, []conn.Message{text("?")}, peer.Written())
@@ -66,11 +65,10 @@ func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
 }
 
 func TestAProbeThatFailsEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return errLost }
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, 10*time.Second, s.now())
 		require.ErrorIs(t, c.Status().Err, errLost)
@@ -80,17 +78,16 @@ func TestAProbeThatFailsEndsTheSession(t *testing.T) {
 // A ping that the end of its session ends says nothing about the peer.
 func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
 	for name, end := range map[string]func(*reconnect.Conn, *conntest.Fake){
-		"by Redial":   func(c *reconnect.Conn, _ *conntest.Fake) { c.Redial(1, nil) },
+		"by Redial":   func(c *reconnect.Conn, _ *conntest.Fake) { c.Redial(c.Status().Session, nil) },
 		"by the peer": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(&conn.CloseError{Code: 1001}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = alive
 				var failed []error
 				o := withPolicy(every(time.Hour))
 				o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) { failed = append(failed, p.Err) }}
-				c := s.open(&o)
-				peer := s.wantDial().accept()
+				c, peer := s.ready(&o)
 				peer.Mute()
 				for peer.Pings() == 0 {
 					time.Sleep(time.Second)
@@ -107,7 +104,7 @@ func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
 
 // The probes at 10 s and 20 s are due because of the silence. The limit is 30 s.
 func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Transport: true}
 		var at []time.Duration
 		o := withPolicy(every(time.Hour))
@@ -116,8 +113,7 @@ func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
 			at = append(at, s.now())
 			return nil
 		}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, []time.Duration{7 * time.Second, 10 * time.Second, 17 * time.Second, 20 * time.Second, 27 * time.Second}, at)
 	})
@@ -145,11 +141,10 @@ func TestABadMessageOfAProbeDoesNotCostTheConnection(t *testing.T) {
 
 // Promise 11: the probes of a connection end with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		time.Sleep(5 * time.Second)
 		peer.Fail(errLost)
 		time.Sleep(30 * time.Minute)
@@ -160,7 +155,7 @@ func TestALostConnectionIsNotProbed(t *testing.T) {
 // Promise 11: the loss ends the context of a probe, and the next dial waits until the probe has
 // returned.
 func TestAProbeEndsWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(0))
 		ended := false
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
@@ -169,8 +164,7 @@ func TestAProbeEndsWithItsSession(t *testing.T) {
 			ended = true
 			return nil
 		}
-		s.open(&o)
-		peer := s.wantDial().accept()
+		_, peer := s.ready(&o)
 		time.Sleep(15 * time.Second)
 		peer.Fail(errLost)
 		require.Equal(t, 16*time.Second, s.wantDial().at)
@@ -179,7 +173,7 @@ func TestAProbeEndsWithItsSession(t *testing.T) {
 }
 
 func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		var took []time.Duration
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
@@ -187,8 +181,7 @@ func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
 			return context.Cause(ctx)
 		}
 		o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) { took = append(took, p.Took) }}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, 30*time.Second, s.now())
 		require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second}, took)
@@ -198,11 +191,10 @@ func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
 
 // Promise 6: a probe waits for its turn to write, and its context ends that wait.
 func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Hold()
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
@@ -223,7 +215,7 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 		"Write": func(c *reconnect.Conn) error { return c.Write(context.Background(), text("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				c, peer := openAnswering(t, s, name == "Send")
 				stopped := make(chan struct{})
 				go func() {
@@ -242,7 +234,7 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 	}
 }
 
-// openAnswering opens a Conn over a slowConn whose peer answers each probe.
+// openAnswering is ready over slowConns, with a peer that answers each probe.
 func openAnswering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
 	t.Helper()
 	var peer *conntest.Fake
@@ -257,22 +249,16 @@ func openAnswering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *connte
 		}
 		return err
 	}
-	c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-		opened, err := s.Dial(ctx)
-		return slowConn{opened}, err
-	}), &o)
-	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
-	peer = s.wantDial().accept()
+	s.wrap = func(peer *conntest.Fake) conn.Conn { return slowConn{peer.Conn()} }
+	c, peer := s.ready(&o)
 	return c, peer
 }
 
 // Promise 8: there is no probe, and no verdict on a silent peer, while Shutdown says goodbye.
 func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		peer.Hold()
 		go c.Write(t.Context(), text("x"))
 		time.Sleep(9 * time.Second)
@@ -286,7 +272,8 @@ func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
 	})
 }
 
-// A callback of a timer that ends its goroutine ends the session.
+// A callback of a timer that ends its goroutine ends the session. Stall.Expected ends each as soon as it is
+// ready, so that there is none to rotate.
 func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 	for name, set := range map[string]func(*reconnect.Options){
 		"Liveness.Probe": func(o *reconnect.Options) {
@@ -327,14 +314,13 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 
 // The timer is late when the process or the page was stopped, here by a hook that takes an hour.
 func TestAProbeAfterALateTimerHasTimeForItsAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Transport: true}
 		o := withPolicy(every(time.Hour))
 		var once sync.Once
 		o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { once.Do(func() { time.Sleep(time.Hour) }) }}
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		time.Sleep(time.Hour + 19*time.Second)
 		synctest.Wait()
 		require.Equal(t, []conn.Message{text("?")}, peer.Written())

@@ -22,11 +22,10 @@ import (
 // Promise 8: 30 s at the defaults, and two probes.
 func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
 	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = fake
 			o := withPolicy(every(time.Hour))
-			c := s.open(&o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(&o)
 			peer.Mute()
 			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 			require.Equal(t, 30*time.Second, s.now())
@@ -39,13 +38,13 @@ func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
 
 // Promise 8: a hook that holds the watch up for longer than the limit costs the peer no probe.
 func TestASilentPeerIsProbedTwiceHoweverLateItIs(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
 		slow := 15 * time.Second
 		o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { time.Sleep(slow); slow = 0 }}
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
+		c, peer := s.ready(&o)
+		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 		require.Equal(t, uint64(2), c.Stats().Probes)
@@ -56,10 +55,9 @@ func TestASilentPeerIsProbedTwiceHoweverLateItIs(t *testing.T) {
 // Promise 8: a peer that answers lives, at one ping for each third of the limit.
 func TestAPeerThatAnswersPingsLives(t *testing.T) {
 	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = fake
-			c := s.open(nil)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(nil)
 			time.Sleep(time.Hour + time.Second)
 			require.Equal(t, reconnect.StateReady, c.State())
 			require.Equal(t, 360, peer.Pings())
@@ -69,10 +67,9 @@ func TestAPeerThatAnswersPingsLives(t *testing.T) {
 
 // Promise 8: any byte is life, so a peer that talks is not pinged.
 func TestAnyByteIsLife(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		peer.Mute()
 		for range 100 {
 			time.Sleep(9 * time.Second)
@@ -91,10 +88,9 @@ func TestAMessageIsLife(t *testing.T) {
 		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = conntest.FakeOptions{Pings: true}
-				c := s.open(o)
-				peer := s.wantDial().accept()
+				c, peer := s.ready(o)
 				peer.Mute()
 				for range 20 {
 					time.Sleep(9 * time.Second)
@@ -109,10 +105,9 @@ func TestAMessageIsLife(t *testing.T) {
 
 // Promise 8: one answer between two probes starts the count again.
 func TestALateAnswerIsAnAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(nil)
 		peer.Mute()
 		for i := range 10 {
 			time.Sleep(29 * time.Second)
@@ -126,19 +121,18 @@ func TestALateAnswerIsAnAnswer(t *testing.T) {
 
 // Without a way to probe, silence is no reason to cut.
 func TestSilenceAloneIsNoVerdict(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, _ := s.ready(nil)
 		time.Sleep(time.Hour)
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
 
 func TestLivenessCanBeSwitchedOff(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
-		s.wantDial().accept().Mute()
+		c, peer := s.ready(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
+		peer.Mute()
 		time.Sleep(time.Hour)
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Zero(t, c.Stats().Probes)
@@ -222,12 +216,11 @@ func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 // Promise 8: there is no verdict while the inbox is full, and the silence before does not count
 // when the application reads again.
 func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
 		o.Inbox.Messages = 1
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(&o)
 		peer.Mute()
 		deliver(peer, 1, 3)
 		time.Sleep(time.Hour + 5*time.Second)
@@ -247,7 +240,7 @@ func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
 // Promise 8: SlowHandler reports a slow call of OnMessage once. It costs neither the connection
 // nor a message.
 func TestASlowHandlerIsReported(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		var seen, slow notes
 		o := withPolicy(every(time.Hour))
@@ -260,13 +253,13 @@ func TestASlowHandlerIsReported(t *testing.T) {
 		o.Run.Trace = &reconnect.Trace{SlowHandler: func(h reconnect.SlowHandler) {
 			slow.add(fmt.Sprint(h.Session, h.Since))
 		}}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(&o)
 		deliver(peer, 1, 3)
+		report := fmt.Sprint(s.session, " 10s")
 		time.Sleep(59 * time.Second)
-		require.Equal(t, []string{"1 10s"}, slow.all())
+		require.Equal(t, []string{report}, slow.all())
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"1 10s", "1 10s"}, slow.all())
+		require.Equal(t, []string{report, report}, slow.all())
 		time.Sleep(time.Hour)
 		require.Equal(t, []string{"1", "2", "3"}, seen.all())
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -323,11 +316,10 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 		"ping": {Pings: true, Transport: true}, "no ping": {Transport: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = fake
 				o := withPolicy(every(time.Hour))
-				c := s.open(&o)
-				peer := s.wantDial().accept()
+				c, peer := s.ready(&o)
 				deliver(peer, 1, 99)
 				time.Sleep(time.Hour)
 				require.Equal(t, reconnect.StateReady, c.State(), "a slow reader is not cut")
@@ -341,11 +333,10 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 }
 
 func TestAHangUpIsNoticedWhenNobodyHasReadForTheLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(&o)
 		deliver(peer, 1, 99)
 		peer.HangUp()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -360,8 +351,7 @@ func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
 	var slept atomic.Int64
 	o := withPolicy(every(time.Hour))
 	reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-	c := s.open(&o)
-	peer := s.wantDial().accept()
+	c, peer := s.ready(&o)
 	time.Sleep(5 * time.Second)
 	peer.Hear()
 	slept.Store(int64(8 * time.Hour))
@@ -370,7 +360,7 @@ func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
 
 // Promise 8: the first look after the machine wakes up probes the peer.
 func TestASuspendedMachineProbesAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		c, peer := suspended(s)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -382,7 +372,7 @@ func TestASuspendedMachineProbesAtOnce(t *testing.T) {
 
 // Promise 8: after the machine wakes up, the peer has another third of the limit to answer.
 func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		c, peer := suspended(s)
 		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -394,13 +384,13 @@ func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
 // Promise 8: a suspension never makes the verdict later than it would be without one.
 func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 	for _, awake := range []time.Duration{1, 9, 11, 19, 21, 29} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = alive
 			var slept atomic.Int64
 			o := withPolicy(every(time.Hour))
 			reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-			c := s.open(&o)
-			s.wantDial().accept().Mute()
+			c, peer := s.ready(&o)
+			peer.Mute()
 			time.AfterFunc(awake*time.Second, func() { slept.Store(int64(time.Hour)) })
 			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 			require.LessOrEqual(t, s.now(), 30*time.Second)
@@ -410,13 +400,13 @@ func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 
 // A wall clock that is set back does not look like a suspension.
 func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		back := time.Duration(0)
 		o := withPolicy(every(time.Hour))
 		reconnect.SetWallClock(&o, func() time.Time { back -= time.Hour; return time.Now().Add(back) })
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
+		c, peer := s.ready(&o)
+		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, 30*time.Second, s.now())
 	})

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,13 @@ func logger(b *bytes.Buffer) *slog.Logger {
 		}
 		return a
 	}}))
+}
+
+// openLogged opens a Conn whose log goes to b.
+func (s *scene) openLogged(o reconnect.Options) (c *reconnect.Conn, b *bytes.Buffer) {
+	b = new(bytes.Buffer)
+	o.Run.Trace = reconnect.Log(logger(b))
+	return s.open(&o), b
 }
 
 func TestLogWritesALineForEachEvent(t *testing.T) {
@@ -75,10 +83,7 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 
 func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var b bytes.Buffer
-		o := withPolicy(every(time.Second))
-		o.Run.Trace = reconnect.Log(logger(&b))
-		c := s.open(&o)
+		c, b := s.openLogged(withPolicy(every(time.Second)))
 		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
 		s.wantDial().refuse(answered(410))
 		<-c.Done()
@@ -87,36 +92,35 @@ func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
 			`level=INFO msg="waiting to redial" try=2 wait=1m1s retry_after=1m0s verdict=overload cause=answered`,
 			`level=DEBUG msg=dialed try=2 took=0s cause=answered`,
 			`level=WARN msg=ended cause="ended for good: answered"`,
-		}, lines(&b))
+		}, lines(b))
 	})
 }
 
 func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var b bytes.Buffer
 		s.fake = alive
-		c := s.open(&reconnect.Options{
+		c, b := s.openLogged(reconnect.Options{
 			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) },
-			Run:       reconnect.RunOptions{Trace: reconnect.Log(logger(&b))},
 		})
 		s.wantDial().accept().Deliver(text("x"))
-		time.Sleep(50 * time.Second)
+		time.Sleep(45 * time.Second)
 		closeAndWait(c)
 		require.Equal(t, []string{
 			`level=DEBUG msg=dialed try=1 took=0s`,
 			`level=INFO msg="session ready" session=1 downtime=0s`,
-			`level=WARN msg="a callback is slow: the peer is not read" session=1 since=10s`,
-			`level=WARN msg="function should have returned" what=OnMessage since=5s`,
-		}, lines(&b)[:4])
+			`level=WARN msg="callback is slow" what=OnMessage session=1 since=10s`,
+			`level=WARN msg="function has not returned" what=OnMessage since=20s`,
+			`level=WARN msg="function has not returned" what=OnMessage since=5s`, // since Close
+			`level=WARN msg="function has not returned" what=OnMessage since=10s`,
+		}, lines(b)[:6])
 	})
 	inBubble(t, func(t *testing.T, s *scene) {
-		var b bytes.Buffer
 		s.fake = alive
-		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}, Run: reconnect.RunOptions{Trace: reconnect.Log(logger(&b))}})
+		c, b := s.openLogged(reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}})
 		deliver(s.wantDial().accept(), 1, 3)
 		time.Sleep(time.Minute)
 		closeAndWait(c)
-		require.Contains(t, lines(&b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
+		require.Contains(t, lines(b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
 	})
 }
 
@@ -259,6 +263,10 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")
 		require.Contains(t, texts.all(), "read survived")
 		require.Contains(t, texts.all(), `seam: session 1 ended: read: closed by the peer: 1008 "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"`)
+		require.Contains(t, texts.all(),
+			`seam: session 3 ended: read: closed by the peer: 4002 "no ..., ..., ..., ..."`)
+		require.Contains(t, texts.all(),
+			`seam: session 4 ended: read: closed by the peer: 1012 "redial/1 wait=1s url=ws://feed.test/v1 hint=..."`)
 		for _, s := range append(texts.all(), strings.Split(strings.TrimSpace(log.String()), "\n")...) {
 			requireHarmless(t, s)
 		}
@@ -267,7 +275,7 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 
 // secrets must appear nowhere (promise 13). They are in the URL, the header, the credentials of
 // Prepare, and in what the server sends back.
-var secrets = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret"}
+var secrets = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret", "hintsecret"}
 
 const controls = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
 
@@ -290,6 +298,8 @@ func everyFault(server *wsServer) (faults int) {
 	}
 	for _, h := range []conntest.Handler{
 		conntest.CloseWith(1008, controls), conntest.CloseWith(4001, strings.Repeat("x", 123)),
+		conntest.CloseWith(4002, "no keysecret, passsecret, querysecret, headsecret"),
+		conntest.CloseWith(1012, "redial/1 wait=1s url=ws://feed.test/v1?resume=hintsecret hint=hintsecret"),
 		conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x3, Payload: []byte(controls)}),
 		conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 5000)}),
 		conntest.Frames(conntest.Frame{Head: conntest.TextFrame}),
@@ -349,15 +359,78 @@ func requireHarmless(t *testing.T, s string) {
 	}
 }
 
+// An outage repeats the same lines, of one connection or of many.
+func TestLogThinsEqualLines(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *scene) {
+		var b bytes.Buffer
+		log := reconnect.Log(logger(&b))
+		wait := func(i int, err error) {
+			log.WaitStart(reconnect.WaitStart{
+				Name: fmt.Sprint("feed", i), Try: i, Cause: err,
+				Verdict: backoff.Verdict{Class: backoff.ClassRetry},
+			})
+		}
+		nameOf, countOf := regexp.MustCompile(`name=\w+`), regexp.MustCompile(` count=\d+`)
+		written := func() (shown []string) {
+			for _, line := range lines(&b) {
+				shown = append(shown, nameOf.FindString(line)+countOf.FindString(line))
+			}
+			b.Reset()
+			return shown
+		}
+		for i := range 500 {
+			wait(i+1, fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.1:443: reset", 40000+i))
+		}
+		require.Equal(t, []string{
+			"name=feed1", "name=feed2", "name=feed4 count=4", "name=feed8 count=8", "name=feed16 count=16",
+			"name=feed32 count=32", "name=feed64 count=64", "name=feed128 count=128", "name=feed256 count=256",
+		}, written())
+		wait(1, errLost)
+		require.Equal(t, []string{"name=feed1"}, written(), "another cause")
+		for range 20 { // an hour and a half, with lines that are not rare
+			time.Sleep(5 * time.Minute)
+			wait(1, errLost)
+		}
+		require.Equal(t, []string{
+			"name=feed1", "name=feed1 count=4", "name=feed1 count=8", "name=feed1 count=16",
+		}, written())
+		for range 5 {
+			time.Sleep(10 * time.Minute)
+			wait(1, errLost)
+		}
+		require.Len(t, written(), 5, "rare lines")
+		for i := range 1000 { // each differs from the others
+			wait(i, fmt.Errorf("answer %d", i))
+		}
+		require.Len(t, written(), 1000)
+		time.Sleep(10 * time.Minute)
+		for range 4 {
+			wait(1, errLost)
+		}
+		require.Equal(t, []string{"name=feed1", "name=feed1", "name=feed1 count=4"}, written(), "there is room again")
+	})
+}
+
+func TestLogWritesEachReadySession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, b := s.openLogged(withPolicy(every(time.Second)))
+		for range 9 {
+			s.wantDial().accept().Fail(errLost)
+			synctest.Wait()
+		}
+		closeAndWait(c)
+		require.Equal(t, 9, strings.Count(b.String(), `msg="session ready"`))
+		require.Equal(t, 4, strings.Count(b.String(), `msg="session ended"`))
+		require.Equal(t, 4, strings.Count(b.String(), `msg="waiting to redial"`))
+	})
+}
+
 func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var b bytes.Buffer
-		o := loggingIn(hourly(t, 1))
-		o.Run.Trace = reconnect.Log(logger(&b))
-		s.open(&o)
+		_, b := s.openLogged(loggingIn(hourly(t, 1)))
 		s.wantDial().accept().Fail(errLost)
 		synctest.Wait()
-		all := lines(&b)
+		all := lines(b)
 		require.Equal(t, `level=INFO msg="waiting for a login" try=2 wait=1h0m0s verdict=retry `+
 			`cause="the budget allows no login before 2100-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
 	})
@@ -366,15 +439,12 @@ func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
 // What is in the way then is the budget.
 func TestLogDoesNotWarnOfTheSameRefusalWhileItWaitsForALogin(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var b bytes.Buffer
-		o := loggingIn(hourly(t, 2))
-		o.Run.Trace = reconnect.Log(logger(&b))
-		s.open(&o)
+		_, b := s.openLogged(loggingIn(hourly(t, 2)))
 		for range 2 {
 			s.wantDial().accept().Fail(&conn.CloseError{Code: 4401})
 			synctest.Wait()
 		}
-		all := lines(&b)
+		all := lines(b)
 		require.Contains(t, all[len(all)-1], `level=INFO msg="waiting for a login"`)
 	})
 }

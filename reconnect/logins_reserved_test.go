@@ -92,11 +92,10 @@ func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
 	})
 }
 
-// pair opens two connections that share the last login. The first one dials.
+// pair opens two connections that share the last login. The first one, which is down, dials.
 func pair(t *testing.T, s *scene, l *budget.Logins) (first, second *reconnect.Conn, d *pendingDial) {
 	o := loggingIn(l)
-	first = s.open(&o)
-	d = s.wantDial()
+	first, d = s.down(&o)
 	o = loggingIn(l)
 	second = s.open(&o)
 	s.wantNoDial()
@@ -111,10 +110,10 @@ func TestALoginThatIsNotMadeGoesToAnotherAtOnce(t *testing.T) {
 		"the Conn ends for good": func(_ *reconnect.Conn, d *pendingDial) { d.refuse(backoff.Permanent(errLost)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				l := hourly(t, 1)
+			inEachForm(t, func(t *testing.T, s *scene) {
+				l := hourly(t, 1+s.form.downLogins())
 				first, second, d := pair(t, s, l)
-				require.Equal(t, s.start.Add(time.Hour), second.Status().Next, "the login of the first counts for so long")
+				require.Equal(t, s.opened.Add(time.Hour), second.Status().Next, "the first login counts for so long")
 				time.Sleep(100 * time.Millisecond)
 				end(first, d)
 				next := s.wantDial()
@@ -128,12 +127,11 @@ func TestALoginThatIsNotMadeGoesToAnotherAtOnce(t *testing.T) {
 }
 
 func TestASessionWithoutALoginGivesItsReservationBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		l := hourly(t, 1)
 		o := loggingIn(l)
 		o.OnSession = nil
-		s.open(&o)
-		d := s.wantDial()
+		_, d := s.down(&o)
 		o = loggingIn(l)
 		second := s.open(&o)
 		s.wantNoDial()
@@ -145,14 +143,14 @@ func TestASessionWithoutALoginGivesItsReservationBack(t *testing.T) {
 
 // A kick does not begin a dial while the login is reserved.
 func TestAKickDoesNotTakeAReservedLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		_, second, d := pair(t, s, hourly(t, 1))
+	inEachForm(t, func(t *testing.T, s *scene) {
+		_, second, d := pair(t, s, hourly(t, 1+s.form.downLogins()))
 		second.Kick()
 		s.wantNoDial()
 		d.accept()
 		s.wantNoDial()
-		require.Equal(t, s.start.Add(time.Hour), second.Status().Next)
-		require.Equal(t, time.Hour, s.wantDial().at)
+		require.Equal(t, s.opened.Add(time.Hour), second.Status().Next)
+		require.Equal(t, s.opened.Add(time.Hour), s.start().Add(s.wantDial().at))
 	})
 }
 
@@ -174,7 +172,7 @@ func TestARotationThatBreaksFirstWaitsForALoginBesideItsSession(t *testing.T) {
 	})
 }
 
-// The gate of a host that is down may hold a Conn for long.
+// The gate of a host that is down may hold a Conn for long. No session can have passed it.
 func TestAConnAtAGateLeavesTheLastLoginToOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		l := hourly(t, 1)
@@ -235,11 +233,11 @@ func TestALoginThatTheDialFunctionTakesCountsOnce(t *testing.T) {
 }
 
 func TestAKickWhileNoLoginIsLeftIsNotLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := loggingIn(hourly(t, 1))
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := loggingIn(s.hourly(1))
 		o.Run.Policy = every(10 * time.Hour)
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c, peer := s.ready(&o)
+		peer.Fail(errLost)
 		synctest.Wait()
 		c.Kick()
 		s.wantNoDial()
@@ -248,12 +246,12 @@ func TestAKickWhileNoLoginIsLeftIsNotLost(t *testing.T) {
 }
 
 func TestAKickWhileTheLastLoginIsReservedIsNotLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 2)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := s.hourly(2)
 		o := loggingIn(l)
 		o.Run.Policy = every(10 * time.Hour)
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c, peer := s.ready(&o)
+		peer.Fail(errLost)
 		synctest.Wait()
 		o = loggingIn(l)
 		other := s.open(&o)
@@ -306,16 +304,17 @@ func TestARotationThatBreaksFirstFollowsALoginThatIsGivenBack(t *testing.T) {
 
 // The session of the first Conn needs no login, and is not ready yet.
 func TestNoLoginGivesTheReservationBackAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		l := hourly(t, 1)
 		o := loggingIn(l)
 		o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
 			err := op.NoLogin()
-			<-ctx.Done()
+			if op.Session == s.session {
+				<-ctx.Done()
+			}
 			return err
 		}
-		first := s.open(&o)
-		d := s.wantDial()
+		first, d := s.down(&o)
 		o = loggingIn(l)
 		s.open(&o)
 		s.wantNoDial()
@@ -364,8 +363,8 @@ func TestACallbackThatExitsLeavesNoReservation(t *testing.T) {
 
 // A dial beside a handshake that hangs waits at a gate.
 func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1+s.form.downLogins())
 		o := loggingIn(l)
 		o.Run.Policy = hanging{}
 		g := make(oneGate, 1)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,9 @@ func hourly(t testing.TB, n int) *budget.Logins {
 	return newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: n, Per: time.Hour}}})
 }
 
+// hourly is a budget of n logins in an hour, and those that s takes until its test begins.
+func (s *scene) hourly(n int) *budget.Logins { return hourly(s.t, n+s.form.readyLogins()) }
+
 // loggingIn are options that log in by a message, and take the logins from l.
 func loggingIn(l *budget.Logins) reconnect.Options {
 	o := withPolicy(every(time.Second))
@@ -43,19 +47,20 @@ func loggingIn(l *budget.Logins) reconnect.Options {
 }
 
 func TestTheNextDialWaitsForALogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := loggingIn(hourly(t, 2))
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := loggingIn(s.hourly(2))
 		var waits []reconnect.WaitStart
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { waits = append(waits, w) }}
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c, peer := s.ready(&o)
+		waits = nil
+		peer.Fail(errLost)
 		d := s.wantDial()
 		require.Equal(t, time.Second, d.at)
 		d.accept().Fail(errLost)
 		synctest.Wait()
 		status := c.Status()
 		require.Equal(t, reconnect.StateWaiting, status.State)
-		require.Equal(t, s.start.Add(time.Hour), status.Next)
+		require.Equal(t, s.start().Add(time.Hour), status.Next)
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(status.Err))
 		require.ErrorIs(t, status.Err, errLost, "the cause of the loss is there too")
 		c.Kick()
@@ -65,7 +70,7 @@ func TestTheNextDialWaitsForALogin(t *testing.T) {
 		require.Equal(t, backoff.ReasonOther, backoff.ReasonOf(waits[0].Cause))
 		require.Equal(t, time.Hour-time.Second, waits[1].Drawn)
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(waits[1].Cause))
-		require.Equal(t, 3, waits[1].Try)
+		require.Equal(t, waits[0].Try+1, waits[1].Try)
 	})
 }
 
@@ -83,11 +88,11 @@ func TestTheFirstDialWaitsForALogin(t *testing.T) {
 
 // A wait of the policy that is longer is no wait for a login.
 func TestALongerWaitHasItsOwnReason(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := loggingIn(hourly(t, 1))
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := loggingIn(s.hourly(1))
 		o.Run.Policy = every(2 * time.Hour)
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c, peer := s.ready(&o)
+		peer.Fail(errLost)
 		synctest.Wait()
 		require.Equal(t, backoff.ReasonOther, backoff.ReasonOf(c.Status().Err))
 		require.Equal(t, 2*time.Hour, s.wantDial().at)
@@ -95,35 +100,36 @@ func TestALongerWaitHasItsOwnReason(t *testing.T) {
 }
 
 func TestAWriteWithoutALoginEndsTheAttempt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1+s.form.downLogins())
 		o := loggingIn(l)
 		var refused error
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			refused = op.Write(text("login"))
 			return nil
 		}
-		var done reconnect.SessionDone
-		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { done = e }}
-		c := s.open(&o)
-		d := s.wantDial()
+		var last atomic.Pointer[reconnect.SessionDone]
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { last.Store(&e) }}
+		c, d := s.down(&o)
 		require.NoError(t, l.Take(t.Context())) // another connection is faster
 		peer := d.accept()
 		require.Empty(t, peer.Written())
 		require.True(t, peer.Closed(), "no connection is held while it cannot log in")
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(refused))
+		done := last.Load()
 		require.ErrorIs(t, done.Cause, refused)
 		require.Equal(t, backoff.ReasonLogins, done.Reason)
 		require.Zero(t, done.Ready)
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(c.Status().Err))
-		require.Equal(t, s.start.Add(time.Hour+time.Second), c.Status().Next, "the wait of the policy follows, so that two do not meet again")
-		require.Equal(t, time.Hour+time.Second, s.wantDial().at)
+		next := s.opened.Add(time.Hour + time.Second)
+		require.Equal(t, next, c.Status().Next, "the wait of the policy follows, so that two do not meet again")
+		require.Equal(t, next, s.start().Add(s.wantDial().at))
 	})
 }
 
 func TestASessionTakesOneLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 5)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := s.hourly(5)
 		o := loggingIn(l)
 		var late error
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -131,8 +137,7 @@ func TestASessionTakesOneLogin(t *testing.T) {
 			late = op.NoLogin()
 			return err
 		}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		require.NoError(t, c.Write(t.Context(), text("hello")))
 		require.Len(t, peer.Written(), 3)
 		require.Equal(t, 4, l.Free())
@@ -141,35 +146,37 @@ func TestASessionTakesOneLogin(t *testing.T) {
 }
 
 func TestASessionThatIsNotWrittenToTakesNoLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 5)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := s.hourly(5)
 		o := loggingIn(l)
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return nil }
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		require.NoError(t, c.Write(t.Context(), text("hello")))
-		require.Equal(t, 5, l.Free())
+		require.Equal(t, 5+int(s.form.rotations), l.Free())
 	})
 }
 
 // A server that goes on with a session needs no login for it, so that the dial must not wait for one.
 func TestASessionThatGoesOnTakesNoLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Hour}}, Resumes: true})
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := newLogins(t, budget.LoginsOptions{
+			Windows: []budget.Window{{N: 1 + s.form.readyLogins(), Per: time.Hour}},
+			Resumes: true,
+		})
 		o := loggingIn(l)
 		var over *reconnect.Opening
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			if over = op; op.Session == 2 {
+			if over = op; op.Session == s.form.rotations+2 {
 				require.NoError(t, op.NoLogin())
 				require.NoError(t, op.NoLogin())
 			}
 			return op.Write(text("hello"))
 		}
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c, peer := s.ready(&o)
+		peer.Fail(errLost)
 		d := s.wantDial()
 		require.Equal(t, time.Second, d.at, "there is no login, and none may be needed")
-		peer := d.accept()
+		peer = d.accept()
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Error(t, over.NoLogin(), "the opening is over")
 		peer.Fail(errLost)

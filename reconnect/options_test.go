@@ -19,6 +19,8 @@ import (
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
 	push := func(context.Context, reconnect.Message) {}
+	probe := func(context.Context, func(conn.Message) error) error { return nil }
+	idle := func() conn.Message { return text("x") }
 	for want, o := range map[string]*reconnect.Options{
 		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
 		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
@@ -29,7 +31,10 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},
 		"Options.Outbox.Overflow": {Outbox: reconnect.Outbox{Overflow: 17}},
 		"Options.WhenDown":        {WhenDown: 17},
-		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: func(context.Context, func(conn.Message) error) error { return nil }}},
+		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: probe}},
+		"Rotate.After is 30ns":    {Rotate: reconnect.Rotation{After: 30}},
+		"ProbeEvery is 30ns":      {Liveness: reconnect.Liveness{ProbeEvery: 30}},
+		"KeepAlive.Every is 8ns":  {KeepAlive: reconnect.KeepAlive{Every: 8, Message: idle}},
 		"Options.Run.Kick":        {Run: reconnect.RunOptions{Kick: make(chan struct{})}},
 		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &gate{}}},
 		"RunOptions.Host \"h.e\"": {Run: reconnect.RunOptions{Host: "h.e"}},
@@ -91,11 +96,13 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 						value >>= 32
 					}
 					number.SetInt(value)
-					// New refuses a negative number by name, or takes it.
+					// New accepts the number, or names it in an error if it is negative or an
+					// interval of 1 ns.
 					c, err := reconnect.New(s, o)
 					if err != nil {
 						require.ErrorContains(t, err, "Options."+name)
-						require.Negative(t, value)
+						interval := name == "Rotate.After" || name == "Liveness.ProbeEvery"
+						require.True(t, value < 0 || value == 1 && interval, value)
 						return
 					}
 					defer closeAndWait(c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,7 +203,7 @@ func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 			data string
 			at   time.Duration
 		}{{"b", 2 * time.Second}, {"a", time.Second}, {"c", 3 * time.Second}, {"d", time.Hour}} {
-			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(m.data), Deadline: s.start.Add(m.at)}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(m.data), Deadline: s.start().Add(m.at)}))
 		}
 		time.Sleep(time.Second - 1)
 		receipts.want(t)
@@ -245,7 +246,7 @@ func TestAMessageThatIsTooLateIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
-		err := c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start})
+		err := c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start()})
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrExpired)
 		receipts.want(t)
@@ -258,7 +259,7 @@ func TestANegativeAgeIsForEver(t *testing.T) {
 		o.Outbox.Age = -1
 		c := s.open(o)
 		d := s.wantDial()
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start.Add(10 * time.Second)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start().Add(10 * time.Second)}))
 		queue(t, c, "b")
 		time.Sleep(10 * time.Second)
 		receipts.want(t, "a: dropped 0")
@@ -278,7 +279,7 @@ func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start().Add(time.Second)}))
 		time.Sleep(time.Second)
 		receipts.want(t, "b: dropped 0")
 		peer.Release()
@@ -301,7 +302,7 @@ func TestNothingIsSentAtItsDeadline(t *testing.T) {
 			peer := s.wantDial().accept()
 			queue(t, c, "a")
 			synctest.Wait()
-			require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start().Add(time.Second)}))
 			time.Sleep(3 * time.Second)
 			require.Equal(t, "a", written(peer))
 			require.Len(t, receipts.all(), 2)
@@ -322,9 +323,13 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 				c := s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
-				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Repeatable: true, Deadline: s.start.Add(test.deadline)}))
+				require.NoError(t, c.Send(reconnect.Outgoing{
+					Message:    text("a"),
+					Repeatable: true,
+					Deadline:   s.start().Add(test.deadline),
+				}))
 				synctest.Wait()
-				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start().Add(time.Second)}))
 				time.Sleep(test.lost) // the deadline of b has passed
 				peer.Fail(errLost)
 				synctest.Wait()
@@ -344,7 +349,7 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
-		valid := s.start.Add(time.Second)
+		valid := s.start().Add(time.Second)
 		for _, data := range []string{"a", "b"} {
 			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(data), Deadline: valid}))
 		}
@@ -354,8 +359,8 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 		peer.Release()
 		receipts.want(t, "b: dropped 0", "a: written 1")
 		a, b := receipts.last(t), receipts.all()[0]
-		require.Equal(t, s.start, a.Began, "in time")
-		require.Equal(t, s.start.Add(9*time.Second), a.Ended)
+		require.Equal(t, s.start(), a.Began, "in time")
+		require.Equal(t, s.start().Add(9*time.Second), a.Ended)
 		require.Zero(t, b.Began)
 	})
 }
@@ -461,5 +466,39 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 		// Each message that was accepted has a receipt.
 		closeAndWait(c)
 		require.Len(t, receipts.all(), accepted)
+	})
+}
+
+// The data of a message belongs to the Conn until OnReceipt gets it, even if the message is
+// displaced while Keep looks at it.
+func TestReceiptOfDisplacedMessageWaitsForKeep(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var receipts receiptLog
+		var asked atomic.Int32
+		o := &reconnect.Options{WhenDown: reconnect.WhenDownKeep, Outbox: reconnect.Outbox{
+			Messages: 1, Overflow: reconnect.OutboxDropOldest,
+			OnReceipt: func(ctx context.Context, r reconnect.Receipt) {
+				receipts.add(ctx, r)
+				copy(r.Outgoing.Data, "##") // the data is ours again
+			},
+			Keep: func(_ context.Context, out reconnect.Outgoing, _ error) bool {
+				asked.Add(1)
+				before := string(out.Data)
+				queue(t, c, "n") // displaces it
+				synctest.Wait()
+				require.Equal(t, before, string(out.Data))
+				return true
+			},
+		}}
+		c = s.open(o)
+		peer := s.wantDial().acceptHeld()
+		queue(t, c, "m0")
+		synctest.Wait() // m0 is being written
+		queue(t, c, "m1")
+		peer.Fail(errLost)
+		time.Sleep(time.Millisecond)
+		require.EqualValues(t, 1, asked.Load())
+		require.Len(t, receipts.all(), 2)
 	})
 }

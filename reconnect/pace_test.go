@@ -49,19 +49,23 @@ func (p *policed) watch(t *testing.T, w budget.Window) []time.Time {
 	return p.at
 }
 
-// paced opens a Conn with a window before a policed peer.
+// paced is ready with a window before a policed peer.
 func paced(s *scene, o *reconnect.Options, w budget.Window) (*reconnect.Conn, *policed) {
 	o.Pace = w
-	c := s.open(o)
-	p := &policed{Fake: conntest.NewFake(&alive)}
-	s.wantDial().answer <- func() (conn.Conn, error) { return p, nil }
-	synctest.Wait()
+	var p *policed
+	s.fake = alive
+	s.wrap = func(peer *conntest.Fake) conn.Conn {
+		p = &policed{Fake: peer}
+		return p
+	}
+	c, _ := s.ready(o)
+	s.wrap = nil
 	return c, p
 }
 
 // Whoever sends, by whatever way: no interval has more than N messages and pings.
 func TestPaceHoldsForAllThatIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		w := budget.Window{N: 5, Per: time.Second}
 		o, log := sending(reconnect.WhenDownFail)
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -94,7 +98,7 @@ func TestPaceHoldsForAllThatIsSent(t *testing.T) {
 }
 
 func TestPaceHoldsInOnSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.Pace = budget.Window{N: 2, Per: time.Second}
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -105,8 +109,8 @@ func TestPaceHoldsInOnSession(t *testing.T) {
 			}
 			return nil
 		}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, d := s.down(&o)
+		d.accept()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		require.Equal(t, 2*time.Second, s.now())
 	})
@@ -114,7 +118,7 @@ func TestPaceHoldsInOnSession(t *testing.T) {
 
 // Messages keep their order, and go as early as they may.
 func TestPacedMessagesGoInOrderAsSoonAsTheyMay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
 		o.Liveness.Limit = -1
 		c, p := paced(s, o, budget.Window{N: 2, Per: time.Second})
@@ -123,7 +127,7 @@ func TestPacedMessagesGoInOrderAsSoonAsTheyMay(t *testing.T) {
 		require.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(p.Fake))
 		var at []time.Duration
 		for _, when := range p.watch(t, budget.Window{N: 2, Per: time.Second}) {
-			at = append(at, when.Sub(s.start))
+			at = append(at, when.Sub(s.start()))
 		}
 		require.Equal(t, []time.Duration{0, 0, time.Second, time.Second, 2 * time.Second}, at)
 	})
@@ -131,7 +135,7 @@ func TestPacedMessagesGoInOrderAsSoonAsTheyMay(t *testing.T) {
 
 // Neither the end of the caller's context nor a deadline waits for the window.
 func TestAPacedMessageCanBeTooLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, log := sending(reconnect.WhenDownFail)
 		o.Liveness.Limit = -1
 		c, p := paced(s, o, budget.Window{N: 1, Per: time.Minute})
@@ -149,7 +153,7 @@ func TestAPacedMessageCanBeTooLate(t *testing.T) {
 
 // A wait for the window ends with the session and with the Conn.
 func TestAPacedWriteEndsWithTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
 		require.NoError(t, c.Write(t.Context(), text("a")))
@@ -163,14 +167,14 @@ func TestAPacedWriteEndsWithTheSession(t *testing.T) {
 
 // Its error is that of a context only if that was its own.
 func TestAPacedWriteHidesTheContextThatEndedTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		c, _ := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
 		require.NoError(t, c.Write(t.Context(), text("a")))
 		done := make(chan error, 1)
 		go func() { done <- c.Write(context.Background(), text("b")) }()
 		synctest.Wait()
-		c.Redial(1, context.Canceled)
+		c.Redial(s.session, context.Canceled)
 		err := <-done
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 		require.NotErrorIs(t, err, context.Canceled)
@@ -181,14 +185,14 @@ func TestAPacedWriteHidesTheContextThatEndedTheSession(t *testing.T) {
 func TestAPacedWriteToASessionSaysThatItWasLost(t *testing.T) {
 	for name, onReceipt := range map[string]func(context.Context, reconnect.Receipt){"queue": func(context.Context, reconnect.Receipt) {}, "no queue": nil} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				o := withPolicy(every(time.Hour))
 				o.Outbox.OnReceipt = onReceipt
 				c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
 				require.NoError(t, c.Write(t.Context(), text("a")))
 				done := make(chan error, 2)
 				for range cap(done) { // one waits for the window, the other for its turn
-					go func() { done <- c.WriteTo(context.Background(), 1, text("b")) }()
+					go func() { done <- c.WriteTo(context.Background(), s.session, text("b")) }()
 					synctest.Wait()
 				}
 				p.Fail(errLost)
@@ -202,7 +206,7 @@ func TestAPacedWriteToASessionSaysThatItWasLost(t *testing.T) {
 
 // Each connection has a window of its own, as the server counts.
 func TestTheNextSessionHasAWindowOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
@@ -218,7 +222,7 @@ func TestTheNextSessionHasAWindowOfItsOwn(t *testing.T) {
 // A Write that waits for the window does not hold up the goodbye.
 func TestShutdownEndsAPacedWrite(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c, p := paced(s, o, budget.Window{N: 1, Per: time.Hour})
 			require.NoError(t, c.Write(t.Context(), text("a")))
@@ -236,7 +240,7 @@ func TestShutdownEndsAPacedWrite(t *testing.T) {
 
 // What Send has queued is written at its pace before the end.
 func TestShutdownWritesWhatIsQueuedAtItsPace(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
 		c, p := paced(s, o, budget.Window{N: 1, Per: time.Second})
 		queue(t, c, "a", "b", "c")
@@ -248,12 +252,12 @@ func TestShutdownWritesWhatIsQueuedAtItsPace(t *testing.T) {
 
 // A ping that the window holds back is no ping, so that its answer is not missed.
 func TestAPeerIsNotSilentBecausePingsWaitForTheWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Minute})
 		require.NoError(t, c.Write(t.Context(), text("a")))
 		time.Sleep(10 * time.Minute)
-		require.Equal(t, uint64(1), c.Status().Session)
+		require.Equal(t, s.session, c.Status().Session)
 		require.NotZero(t, p.Pings())
 		p.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting)) // and yet a silent one is found
@@ -262,13 +266,13 @@ func TestAPeerIsNotSilentBecausePingsWaitForTheWindow(t *testing.T) {
 
 // Nor is one that waits behind messages which the window holds back.
 func TestAPeerIsNotSilentBecauseMessagesWaitForTheWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
 		c, p := paced(s, o, budget.Window{N: 1, Per: time.Minute})
 		queue(t, c, "a", "b", "c", "d", "e")
 		time.Sleep(4*time.Minute + 30*time.Second)
 		require.Equal(t, reconnect.StateReady, c.State())
-		require.Equal(t, uint64(1), c.Status().Session)
+		require.Equal(t, s.session, c.Status().Session)
 		p.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 	})
@@ -276,7 +280,7 @@ func TestAPeerIsNotSilentBecauseMessagesWaitForTheWindow(t *testing.T) {
 
 // A ping counts, whoever has given up waiting for the window meanwhile.
 func TestASilentPeerIsFoundThoughWritesGiveUpWaitingForTheWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		c, p := paced(s, &o, budget.Window{N: 1, Per: 15 * time.Second})
 		p.Mute()

@@ -85,10 +85,10 @@ func TestADeadPathIsNoticedInTimeAgainAndAgain(t *testing.T) {
 	})
 }
 
-// grown returns a Conn whose first session was silent, and the peer of the second: see acceptLate.
+// grown returns a Conn whose session was silent, and the peer of the next: see acceptLate.
 func grown(s *scene, o *reconnect.Options, answers time.Duration) (*reconnect.Conn, *conntest.Fake) {
-	c := s.open(o)
-	s.wantDial().accept().Mute()
+	c, peer := s.ready(o)
+	peer.Mute()
 	return c, acceptLate(s.wantDial(), answers)
 }
 
@@ -99,8 +99,7 @@ func acceptLate(d *pendingDial, answers time.Duration) *conntest.Fake {
 	if peer.PongAfter(answers); answers < 0 {
 		peer.Mute()
 	}
-	d.answer <- func() (conn.Conn, error) { return peer.Conn(), nil }
-	synctest.Wait()
+	d.bring(peer)
 	return peer
 }
 
@@ -112,7 +111,7 @@ func TestASessionAfterASilentOneIsProbedAtOnce(t *testing.T) {
 		limit   time.Duration
 	}{"in time": {20*time.Second - 1, 30 * time.Second}, "late": {20*time.Second + 1, 60 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake = alive
 				o := withPolicy(every(0))
 				c, peer := grown(s, &o, test.answers)
@@ -132,7 +131,7 @@ func TestASessionAfterASilentOneIsProbedAtOnce(t *testing.T) {
 
 // Promise 8: a limit that has grown does not change what Check promises.
 func TestCheckDoesNotBecomePatient(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(0))
 		o.Liveness.Limit = 9 * time.Second
@@ -148,7 +147,7 @@ func TestCheckDoesNotBecomePatient(t *testing.T) {
 // With Probe any byte after a probe is its answer, because nobody can tell which message it is.
 func TestPatienceEndsWithWhateverAnswersAProbe(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{9 * time.Second: 30 * time.Second, 21 * time.Second: 60 * time.Second} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = conntest.FakeOptions{Transport: true}
 			o := withPolicy(every(0))
 			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
@@ -166,7 +165,7 @@ func TestPatienceEndsWithWhateverAnswersAProbe(t *testing.T) {
 
 // A session that has ended otherwise, and did not need it, brings the first limit back.
 func TestPatienceIsForSilentSessionsInARow(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(0))
 		c, peer := grown(s, &o, -1)
@@ -181,7 +180,7 @@ func TestPatienceIsForSilentSessionsInARow(t *testing.T) {
 
 // A session that lives longer than the first limit by patience leaves it to the next one.
 func TestPatienceThatWasNeededStays(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(0))
 		c, peer := grown(s, &o, -1)

@@ -62,6 +62,14 @@ func sending(down reconnect.WhenDown) (*reconnect.Options, *receiptLog) {
 	return &o, l
 }
 
+// receipts returns the lines of receipts of s.session.
+func (s *scene) receipts(lines ...string) []string {
+	for i, line := range lines {
+		lines[i] = fmt.Sprint(line, " ", s.session)
+	}
+	return lines
+}
+
 // queue sends each of the messages, which must be accepted.
 func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
 	t.Helper()

@@ -528,3 +528,66 @@ func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64*limit), "bytes allocated, by the server too")
 	})
 }
+
+func TestCancelEndsLoopOfSlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		read := 0
+		for _, err := range c.Messages(ctx) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				break
+			}
+			require.NoError(t, ctx.Err(), "message %d after the cancel", read)
+			if read++; read == 10 {
+				cancel()
+			}
+			deliver(peer, 1, 2) // the feed is faster than its reader, so that the inbox is never empty
+		}
+		require.Equal(t, 10, read)
+		require.NotZero(t, c.Stats().Unread)
+	})
+}
+
+func TestReadOfDoneContextTakesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 1)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errLost)
+		_, err := c.Read(ctx, nil)
+		require.Equal(t, errLost, err)
+		wantMessage(t, c, 1, "1")
+	})
+}
+
+func TestCloseEndsReadAfterShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		release := make(chan struct{})
+		o := &reconnect.Options{}
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(reconnect.SessionDone) { <-release }}
+		c := s.open(o)
+		defer close(release)
+		s.wantDial().accept()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded) // SessionDone holds up the end
+		wantSeam(t, c)
+		read := make(chan error, 1)
+		go func() {
+			_, err := c.Read(context.Background(), nil)
+			read <- err
+		}()
+		synctest.Wait()
+		require.Empty(t, read)
+		c.Close()
+		synctest.Wait()
+		require.Len(t, read, 1)
+		require.ErrorIs(t, <-read, net.ErrClosed)
+	})
+}

@@ -104,22 +104,28 @@ func TestOnReceiptMaySend(t *testing.T) {
 	})
 }
 
-// Promise 14: OnReceipt blocks nothing but receipts, so that a Write in it may wait for a
-// session.
-func TestAWriteInOnReceiptWaitsForASession(t *testing.T) {
+// OnSession of the next session may wait for OnReceipt, so a Write with its context does not wait
+// for that session. A Write in another goroutine does.
+func TestWriteWaitsForSessionOutsideOnReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
-		result := make(chan error, 1)
-		o.Outbox.OnReceipt = func(ctx context.Context, _ reconnect.Receipt) { result <- c.Write(ctx, text("w")) }
+		inside, outside := make(chan error, 1), make(chan error, 1)
+		o.Outbox.OnReceipt = func(ctx context.Context, _ reconnect.Receipt) {
+			inside <- c.Write(ctx, text("v"))
+			go func() { outside <- c.Write(t.Context(), text("w")) }()
+		}
 		o.Outbox.Age = time.Second
 		c = s.open(o)
 		d := s.wantDial()
 		queue(t, c, "a")
 		time.Sleep(2 * time.Second) // until it expires
-		require.Empty(t, result)
+		err := <-inside
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		require.ErrorContains(t, err, "in OnReceipt nothing waits for a session: write in another goroutine")
+		require.Empty(t, outside)
 		require.Equal(t, "w", written(d.accept()))
-		require.NoError(t, <-result)
+		require.NoError(t, <-outside)
 	})
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -252,39 +254,47 @@ func awaitSession(t *testing.T, c *reconnect.Conn, session uint64) {
 }
 
 // Whoever asks for rotations all the time, also while sessions are lost, gets each of them
-// reported once from its begin to its end, and the Conn goes on.
+// reported once from its begin to its end, and the Conn works. There are many Conns, because
+// each rotates only a few times without a pause.
 func TestRotateDoesNoHarmAtAnyMoment(t *testing.T) {
 	for name, way := range overlaps {
 		t.Run(name, func(t *testing.T) {
-			w := &losers{starts: map[uint64]int{}, ends: map[uint64]int{}}
-			o := withPolicy(every(time.Microsecond))
-			o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
-			o.Run.Trace = &reconnect.Trace{RotateStart: w.started, RotateDone: w.done}
-			c, err := reconnect.New(w, &o)
-			require.NoError(t, err)
-			var askers sync.WaitGroup
-			for range 2 {
-				askers.Go(func() {
-					for c.Stats().Sessions < 2000 {
-						c.Rotate(c.Status().Session, reconnect.Advice{})
-						runtime.Gosched()
-					}
-				})
+			for range 50 {
+				rotateAtAnyMoment(t, way)
 			}
-			askers.Wait()
-			require.NoError(t, c.AwaitReady(t.Context()))
-			closeAndWait(c)
-			require.Equal(t, w.starts, w.ends)
-			for session, n := range w.starts {
-				require.Equal(t, 1, n, session)
-			}
-			require.Positive(t, c.Stats().Rotations)
 		})
 	}
 }
 
-// losers is a dialer whose connections are lost, most of them within 100 us, and a count of the
-// rotations that were reported for each session.
+// rotateAtAnyMoment requests rotations of a Conn until it has had 20 sessions.
+func rotateAtAnyMoment(t *testing.T, way reconnect.Overlap) {
+	w := &losers{starts: map[uint64]int{}, ends: map[uint64]int{}}
+	o := withPolicy(every(time.Microsecond))
+	o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
+	o.Run.Trace = &reconnect.Trace{RotateStart: w.started, RotateDone: w.done}
+	c, err := reconnect.New(w, &o)
+	require.NoError(t, err)
+	var askers sync.WaitGroup
+	for range 2 {
+		askers.Go(func() {
+			for c.Stats().Sessions < 20 {
+				c.Rotate(c.Status().Session, reconnect.Advice{})
+				runtime.Gosched()
+			}
+		})
+	}
+	askers.Wait()
+	require.NoError(t, c.AwaitReady(t.Context()))
+	closeAndWait(c)
+	require.Equal(t, w.starts, w.ends)
+	for session, n := range w.starts {
+		require.Equal(t, 1, n, session)
+	}
+	require.Positive(t, c.Stats().Rotations)
+}
+
+// losers is a dialer whose first 19 connections are lost, within 100 us or, one in four, after 1 ms,
+// and a count of the rotations that were reported for each session.
 type losers struct {
 	mu           sync.Mutex
 	dials        int
@@ -295,8 +305,12 @@ func (w *losers) Dial(context.Context) (conn.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fake := conntest.NewFake(&alive)
-	if w.dials++; w.dials < 2000 && w.dials%4 > 0 {
-		time.AfterFunc(time.Duration(w.dials%100)*time.Microsecond, func() { fake.Fail(errLost) })
+	after := time.Duration(w.dials%4) * 30 * time.Microsecond
+	if after == 0 {
+		after = time.Millisecond
+	}
+	if w.dials++; w.dials < 20 {
+		time.AfterFunc(after, func() { fake.Fail(errLost) })
 	}
 	return fake.Conn(), nil
 }
@@ -311,4 +325,100 @@ func (w *losers) done(r reconnect.RotateDone) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ends[r.Session]++
+}
+
+// While a hook of a ready session runs no goroutine reads the session. So the peer may have ended it before
+// the next one was ready, and messages between the two may be missing.
+func TestSlowReadyHookHasNotOverlapped(t *testing.T) {
+	for name, hook := range map[string]func(o *reconnect.Options, slow func()){
+		"SessionReady": func(o *reconnect.Options, slow func()) {
+			o.Run.Trace.SessionReady = func(*reconnect.Session) { slow() }
+		},
+		"Layer.Ready": func(o *reconnect.Options, slow func()) {
+			o.Layers = []*reconnect.Layer{{Ready: func(uint64) { slow() }}}
+		},
+	} {
+		for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
+			t.Run(fmt.Sprint(name, " ", overlap), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *scene) {
+					o := rotating(overlap)
+					o.Run.Trace = &reconnect.Trace{}
+					calls := 0
+					hook(&o, func() {
+						if calls++; calls == 1 {
+							time.Sleep(3 * time.Second)
+						}
+					})
+					c := s.open(&o)
+					old := s.wantDial().accept()
+					c.Rotate(1, reconnect.Advice{})
+					next := s.wantDial()
+					old.Fail(io.EOF)
+					time.Sleep(time.Second)
+					next.accept()
+					time.Sleep(time.Minute)
+					require.False(t, wantSeam(t, c).Overlapped)
+				})
+			})
+		}
+	}
+}
+
+// Done of a Conn waits for a SlowHandler hook of the session before a rotation.
+func TestDoneWaitsForSlowHandlerOfReplacedSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hook := make(chan struct{})
+		o := rotating(reconnect.OverlapMix)
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
+			if m.Session == 1 {
+				time.Sleep(time.Minute)
+			}
+		}
+		o.Run.Trace = &reconnect.Trace{SlowHandler: func(reconnect.SlowHandler) { <-hook }}
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		old.Deliver(text("slow"))
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, c.Close())
+		synctest.Wait()
+		select {
+		case <-c.Done():
+			t.Error("Done is closed while SlowHandler runs")
+		default:
+		}
+		close(hook)
+		<-c.Done()
+	})
+}
+
+// A message that was held until the old session had ended is passed to OnMessage by another goroutine than
+// those after it. A slow call is reported there, too.
+func TestSlowOnMessageForHeldMessageIsReported(t *testing.T) {
+	for _, marks := range []bool{false, true} { // with marks the goroutines take turns
+		inBubble(t, func(t *testing.T, s *scene) {
+			var slow, overdue notes
+			o := rotating(reconnect.OverlapHold)
+			o.MarkRefetch = marks
+			o.OnSeam = func(context.Context, *reconnect.Seam) {}
+			o.OnMessage = func(_ context.Context, m reconnect.Message) {
+				if m.Session == 2 {
+					time.Sleep(time.Minute)
+				}
+			}
+			o.Run.Trace = &reconnect.Trace{
+				SlowHandler: func(e reconnect.SlowHandler) { slow.add(fmt.Sprint(e.Session, " ", e.What)) },
+				Overdue:     func(e reconnect.Overdue) { overdue.add(e.What) },
+			}
+			c := s.open(&o)
+			s.wantDial().accept()
+			c.Rotate(1, reconnect.Advice{})
+			next := s.wantDial().accept()
+			next.Deliver(text("held"))
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, []string{"2 OnMessage"}, slow.all())
+			require.Contains(t, overdue.all(), "OnMessage")
+		})
+	}
 }

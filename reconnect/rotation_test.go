@@ -294,6 +294,27 @@ func TestARotationThatTheServerForbidsEndsAndTheSessionStays(t *testing.T) {
 	})
 }
 
+// The rotation has ended when RotateDone is called, although the hook has not returned.
+func TestRotateInRotateDoneOfFailedRotation(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.skipBreakFirst()
+		failed := func() {}
+		o := rotating(reconnect.OverlapHold)
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { failed() }}
+		c, _ := s.ready(&o)
+		time.Sleep(time.Minute) // in which the rotations before end
+		synctest.Wait()
+		failed = func() {
+			failed = func() {}
+			c.Rotate(s.session, reconnect.Advice{})
+		}
+		c.Rotate(s.session, reconnect.Advice{})
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		s.wantDial().accept()
+		require.Equal(t, s.session+1, c.Status().Session)
+	})
+}
+
 // Close, at each step of a rotation, leaves nothing: goleak and the bubble see to that.
 func TestCloseEndsARotationAtEachStep(t *testing.T) {
 	steps := []string{"due", "dialing", "opening", "overlap", "over"}
@@ -354,12 +375,11 @@ func TestRotateOfAnotherSessionDoesNothing(t *testing.T) {
 }
 
 func TestSessionsAreReplacedAtTheirAge(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := rotating(reconnect.OverlapHold)
 		o.Rotate.After = time.Hour
-		s.open(&o)
+		s.ready(&o)
 		last := time.Duration(0)
-		s.wantDial().accept()
 		for range 5 {
 			d := s.wantDial()
 			age := d.at - last
@@ -371,15 +391,52 @@ func TestSessionsAreReplacedAtTheirAge(t *testing.T) {
 	})
 }
 
+// A rotation that After has not requested is in progress at the age of the session, and fails then.
+func TestSessionIsReplacedAtItsAgeThoughRotationFailed(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.skipBreakFirst()
+		o := rotating(reconnect.OverlapHold)
+		o.Rotate.After = time.Hour
+		o.Run.Policy = hanging{}
+		c, _ := s.ready(&o)
+		time.Sleep(50 * time.Minute)
+		c.Rotate(s.session, reconnect.Advice{})
+		d := s.wantDial()
+		d.connected()
+		for s.now() < 61*time.Minute {
+			d = s.wantDial() // instead of one that hangs
+			d.connected()
+		}
+		d.refuse(backoff.Permanent(errLost))
+		failed := s.now()
+		require.False(t, c.Status().Rotating)
+		require.LessOrEqual(t, s.wantDial().at, failed+time.Second)
+	})
+}
+
+func TestAfterRequestsNoRotationThatTheServerHasForbidden(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.skipBreakFirst()
+		o := rotating(reconnect.OverlapHold)
+		o.Rotate.After = time.Hour
+		s.fake = alive
+		c, _ := s.ready(&o)
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		time.Sleep(24 * time.Hour)
+		s.wantNoDial()
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, s.session, c.Status().Session)
+	})
+}
+
 // Nobody speaks at the good moment for ever.
 func TestASessionIsReplacedAtTheLastMomentThoughNoneWasGood(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := rotating(reconnect.OverlapHold)
 		o.Rotate.After = 100 * time.Minute
 		asked := 0
 		o.Rotate.Allowed = func(time.Time) bool { asked++; return false }
-		s.open(&o)
-		s.wantDial().accept()
+		s.ready(&o)
 		at := s.wantDial().at
 		require.LessOrEqual(t, at, 99*time.Minute+time.Second)
 		require.GreaterOrEqual(t, at, 99*time.Minute)

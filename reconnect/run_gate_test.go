@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -24,20 +25,20 @@ import (
 
 // Each dial passes the gate, the first one too.
 func TestEachDialPassesTheGateOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g := &gate{}
 		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = g, "h"
 		fail := errors.New("not today")
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			if op.Session == 1 {
+			if op.Session == s.session {
 				return fail
 			}
 			return nil
 		}
-		s.open(&o)
-		d := s.wantDial()
-		require.Equal(t, time.Second, d.at, "the first dial passes it too")
+		_, d := s.down(&o)
+		require.Equal(t, "acquire h", g.all()[len(g.all())-1], "the first dial passes it too")
+		before := len(g.all()) - 1
 		d.refuse(answered(503))
 		s.wantDial().accept() // OnSession fails, and the gate gets its verdict
 		s.wantDial().accept()
@@ -45,17 +46,17 @@ func TestEachDialPassesTheGateOnce(t *testing.T) {
 		require.Equal(t, []string{
 			"acquire h", "done " + backoff.ClassOverload.String(),
 			"acquire h", "done " + ok, "acquire h", "done " + ok,
-		}, g.all())
+		}, g.all()[before:])
 	})
 }
 
 // Promise 12: at the gate a Conn is connecting, not waiting any more.
 func TestAtTheGateTheStateIsConnecting(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
+		c, d := s.down(&o)
+		d.refuse(errLost)
 		time.Sleep(1500 * time.Millisecond)
 		s.wantNoDial()
 		require.Equal(t, reconnect.StateConnecting, c.State())
@@ -135,38 +136,41 @@ func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 
 // Promise 11: Close does not wait for the gate.
 func TestCloseLeavesTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(nil)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(0))
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
-		c := s.open(&o)
-		synctest.Wait()
+		c, d := s.down(&o)
+		d.refuse(errLost)
+		require.True(t, c.Status().AtGate)
 		closeAndWait(c)
 		require.Equal(t, time.Duration(0), s.now())
 	})
 }
 
 func TestTheLossOfAReadySessionDoesNotReachTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g := &gate{}
 		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = g, "h"
-		s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		_, peer := s.ready(&o)
+		require.Contains(t, g.all(), "done "+backoff.ClassOK.String())
+		before := len(g.all())
+		peer.Fail(errLost)
 		synctest.Wait()
-		require.Equal(t, []string{"acquire h", "done " + backoff.ClassOK.String()}, g.all())
+		require.Len(t, g.all(), before)
 	})
 }
 
 // A dial that was cancelled says nothing about the host.
 func TestTheGateGetsClassStopForADialThatWasCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g := &gate{}
 		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = g, "h"
-		c := s.open(&o)
-		s.wantDial()
+		c, _ := s.down(&o)
+		before := len(g.all())
 		closeAndWait(c)
-		require.Equal(t, []string{"acquire h", "done " + backoff.ClassStop.String()}, g.all())
+		require.Equal(t, []string{"done " + backoff.ClassStop.String()}, g.all()[before:])
 	})
 }
 
@@ -185,24 +189,26 @@ func TestTheGateGetsAClampedRetryAfter(t *testing.T) {
 
 // A Retry-After in the answer to a dial holds for all connections to the host.
 func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		v := &verdictGate{}
 		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = v, "h"
-		s.open(&o)
-		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
+		_, d := s.down(&o)
+		v.list = nil
+		d.refuse(backoff.RetryAfter(answered(503), time.Minute))
 		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Minute}}, v.list)
 	})
 }
 
 // A failure of our own machine says nothing about the host.
 func TestAFailureOfOurOwnMachineSaysNothingToTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		v := &verdictGate{}
 		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = v, "h"
-		s.open(&o)
-		s.wantDial().refuse(os.NewSyscallError("socket", syscall.EMFILE))
+		_, d := s.down(&o)
+		v.list = nil
+		d.refuse(os.NewSyscallError("socket", syscall.EMFILE))
 		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassStop}}, v.list)
 		require.Equal(t, time.Second, s.wantDial().at)
 	})
@@ -305,5 +311,36 @@ func TestRefusedLoginsDoNotCloseASharedGate(t *testing.T) {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 			require.Less(t, time.Since(start), 2*time.Second, "the first wait of the default, and nothing at the gate")
 		}
+	})
+}
+
+// kickingGate is a Gate whose Outlook calls the Conn.
+type kickingGate struct {
+	c atomic.Pointer[reconnect.Conn]
+}
+
+func (g *kickingGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func (g *kickingGate) Outlook(string) *budget.Outlook {
+	g.c.Load().Kick()
+	return &budget.Outlook{Err: errLost}
+}
+
+// Promise 14: no lock is held while the Outlook of a gate runs.
+func TestOutlookOfGateMayKick(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g := new(kickingGate)
+		o := reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}}}
+		o.Run.Gate, o.Run.Host = g, "h"
+		c := s.open(&o)
+		g.c.Store(c)
+		synctest.Wait()
+		require.Equal(t, errLost, c.Status().Outlook.Err)
+		c.Kick()
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("x")}), reconnect.ErrNotReady)
+		closeAndWait(c)
 	})
 }

@@ -50,10 +50,9 @@ func TestRunClosesAConnectionBeforeTheNextDial(t *testing.T) {
 
 // Promise 1.
 func TestTheLostConnectionIsClosedBeforeTheNextDial(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		s.open(&o)
-		peer := s.wantDial().accept()
+		_, peer := s.ready(&o)
 		peer.Fail(errLost)
 		s.wantDial()
 		require.True(t, peer.Closed())
@@ -121,12 +120,12 @@ func TestAServeThatDoesNotReturnLeavesNothingBehind(t *testing.T) {
 }
 
 func TestKickCutsTheWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		var done reconnect.WaitDone
 		o.Run.Trace = &reconnect.Trace{WaitDone: func(w reconnect.WaitDone) { done = w }}
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
+		c, d := s.down(&o)
+		d.refuse(errLost)
 		time.Sleep(time.Second)
 		c.Kick()
 		require.Equal(t, time.Second, s.wantDial().at)
@@ -136,25 +135,30 @@ func TestKickCutsTheWait(t *testing.T) {
 
 // A kick counts from the moment when the connection is lost.
 func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		var c *reconnect.Conn
-		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Kick() }
-		c = s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		o.OnSeam = func(_ context.Context, seam *reconnect.Seam) {
+			if !seam.Planned {
+				c.Kick()
+			}
+		}
+		c, peer := s.ready(&o)
+		peer.Fail(errLost)
 		require.Zero(t, s.wantDial().at)
 	})
 }
 
 // A kick cuts the wait as soon as WaitStart has announced it.
 func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		var c *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) { c.Kick() }}
-		c = s.open(&o)
-		s.wantDial().refuse(errLost)
+		kicks := func() {}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) { kicks() }}
+		c, d := s.down(&o)
+		kicks = c.Kick
+		d.refuse(errLost)
 		require.Zero(t, s.wantDial().at)
 	})
 }
@@ -162,10 +166,9 @@ func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
 // The network may be back while a dial hangs in the old one, so a dial that fails after a kick
 // is followed by the next at once.
 func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		c := s.open(&o)
-		d := s.wantDial()
+		c, d := s.down(&o)
 		time.Sleep(time.Minute / 2)
 		c.Kick()
 		d.refuse(errLost)
@@ -178,10 +181,9 @@ func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
 
 // A kick while there is no wait does not cut the next one.
 func TestKickWithoutAWaitDoesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		d := s.wantDial()
+		c, d := s.down(&o)
 		c.Kick()
 		peer := d.accept()
 		c.Kick()
@@ -192,10 +194,9 @@ func TestKickWithoutAWaitDoesNothing(t *testing.T) {
 
 // A kick during a session does not cut the wait after it.
 func TestAKickDuringASessionIsForgotten(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		c := s.open(&o)
-		d := s.wantDial()
+		c, d := s.down(&o)
 		c.Kick() // of a dial that succeeds
 		peer := d.accept()
 		c.Kick()
@@ -204,18 +205,47 @@ func TestAKickDuringASessionIsForgotten(t *testing.T) {
 	})
 }
 
-func TestOneKickCutsOneWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+// The dial has succeeded, and the state is StateConnecting until the hook returns.
+func TestKickOfAnsweredDialIsForgotten(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		answered := func() {}
 		o := withPolicy(every(time.Hour))
-		var c *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) {
-			if w.Try == 2 { // while the supervisor is here it cannot take the first kick before the second
-				c.Kick()
-				c.Kick()
-			}
-		}}
-		c = s.open(&o)
-		s.wantDial().refuse(errLost)
+		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { answered() }}
+		c, d := s.down(&o)
+		answered = c.Kick
+		peer := d.accept()
+		answered = func() {}
+		peer.Fail(errLost)
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+// The close handshake of a Redial takes a second, in which the state is waiting already.
+func TestKickDuringCloseHandshakeCutsWait(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		c, peer := s.ready(&o)
+		peer.Mute()
+		c.Redial(s.session, nil)
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		c.Kick()
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+func TestOneKickCutsOneWait(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		kicks := func() {}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) { kicks() }}
+		c, first := s.down(&o)
+		kicks = func() { // while the supervisor is here it cannot take the first kick before the second
+			c.Kick()
+			c.Kick()
+			kicks = func() {}
+		}
+		first.refuse(errLost)
 		d := s.wantDial()
 		require.Zero(t, d.at)
 		d.refuse(errLost)
@@ -225,10 +255,10 @@ func TestOneKickCutsOneWait(t *testing.T) {
 
 // Promise 9: a kick does not shorten the time that a server asked for.
 func TestKickDoesNotCutRetryAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		c := s.open(&o)
-		s.wantDial().refuse(backoff.RetryAfter(errLost, time.Minute))
+		c, d := s.down(&o)
+		d.refuse(backoff.RetryAfter(errLost, time.Minute))
 		c.Kick()
 		require.Equal(t, 61*time.Second, s.wantDial().at)
 	})
@@ -236,11 +266,11 @@ func TestKickDoesNotCutRetryAfter(t *testing.T) {
 
 // Kick cuts the wait of one connection. The gate is for the waits of all.
 func TestKickDoesNotOpenTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(0))
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
-		c := s.open(&o)
-		synctest.Wait()
+		c, first := s.down(&o)
+		first.refuse(errLost)
 		c.Kick()
 		require.Equal(t, time.Second, s.wantDial().at)
 	})
@@ -248,7 +278,7 @@ func TestKickDoesNotOpenTheGate(t *testing.T) {
 
 // A kick does not cut the wait at the gate, and does not cut the wait after it.
 func TestAKickAtTheGateIsForgotten(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		g := &gate{}
 		o.Run.Gate, o.Run.Host = g, "h"
@@ -259,13 +289,13 @@ func TestAKickAtTheGateIsForgotten(t *testing.T) {
 				c.Kick()
 			}
 		}}
-		c := s.open(&o)
+		c, first := s.down(&o)
 		opened.Store(c)
-		s.wantDial().refuse(errLost)
+		first.refuse(errLost)
 		d := s.wantDial()
 		require.False(t, c.Status().AtGate)
 		d.refuse(errLost)
-		require.Equal(t, 5*time.Second, s.wantDial().at, "each is 1 s at the gate")
+		require.Equal(t, 4*time.Second, s.wantDial().at, "each is 1 s at the gate")
 	})
 }
 

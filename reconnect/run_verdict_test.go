@@ -274,18 +274,34 @@ const (
 	whole                 = conntest.Fin | conntest.TextFrame
 )
 
+var (
+	tooBig  = asErr[*conn.TooBigError]
+	tooSlow = asErr[*conn.SlowMessageError]
+	broken  = asErr[*conn.ProtocolError]
+)
+
+// bad is the hostility of a server that sends a frame by which the session ends.
+func bad(cause func(error) bool, f conntest.Frame) hostility {
+	return hostility{handler: conntest.Frames(f), class: slow, cause: cause}
+}
+
+// unfinished is the hostility of a server that sends a frame, and never the rest of its message.
+func unfinished(f conntest.Frame) hostility {
+	return hostility{handler: conntest.Frames(f), class: retry, cause: tooSlow, lasts: true}
+}
+
 var hostilities = map[string]hostility{
-	"oversized message":       {handler: conntest.Frames(conntest.Frame{Head: whole, Payload: make([]byte, 5000)}), class: retry, cause: asErr[*conn.TooBigError]},
-	"endless fragments":       {handler: endless(conntest.Frame{Payload: make([]byte, 1000)}), class: retry, cause: asErr[*conn.TooBigError]},
-	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
-	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
-	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
-	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.TooBigError]},
-	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 126)}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x8, Payload: []byte{0x03, 0xee}}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"oversized message":       bad(tooBig, conntest.Frame{Head: whole, Payload: make([]byte, 5000)}),
+	"endless fragments":       {handler: endless(1000), class: slow, cause: tooBig},
+	"endless empty fragment":  {handler: endless(0), class: retry, cause: tooSlow, lasts: true},
+	"unfinished message":      unfinished(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}),
+	"unfinished frame":        unfinished(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}),
+	"endless frame":           bad(tooBig, conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}),
+	"reserved bits":           bad(broken, conntest.Frame{Head: whole | 0x20}),
+	"unknown opcode":          bad(broken, conntest.Frame{Head: conntest.Fin | 0x5}),
+	"continuation of nothing": bad(broken, conntest.Frame{Head: conntest.Fin}),
+	"large ping":              bad(broken, conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 126)}),
+	"impossible close code":   bad(broken, conntest.Frame{Head: conntest.Fin | 0x8, Payload: []byte{0x03, 0xee}}),
 	"frame cut short":         {handler: cutShort, class: retry, cause: isErr(io.ErrUnexpectedEOF)},
 	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: isErr(io.EOF)},
 
@@ -300,11 +316,13 @@ var hostilities = map[string]hostility{
 	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: hasStatus(200)},
 }
 
-// endless is a handler that begins a message and never ends it, in bursts of ten such frames.
-func endless(f conntest.Frame) conntest.Handler {
+// endless is a handler that begins a message and never ends it, in bursts of ten fragments of size
+// bytes.
+func endless(size int) conntest.Handler {
+	fragment := conntest.Frame{Payload: make([]byte, size)}
 	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 		ctx = c.CloseRead(ctx)
-		pipe, burst := conntest.PipeOf(ctx), bytes.Repeat(f.Bytes(), 10)
+		pipe, burst := conntest.PipeOf(ctx), bytes.Repeat(fragment.Bytes(), 10)
 		pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
 		for {
 			if _, err := pipe.Server().Write(burst); err != nil {

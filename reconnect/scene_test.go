@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +25,16 @@ import (
 //	d := s.wantDial()
 //	peer := d.accept()
 type scene struct {
-	t     *testing.T
-	start time.Time
-	fake  conntest.FakeOptions
-	dials chan *pendingDial
+	t      *testing.T
+	opened time.Time
+	formed atomic.Int64 // how long after opened ready or down returned, in ns
+	fake   conntest.FakeOptions
+	wrap   func(*conntest.Fake) conn.Conn // returns the connection to a peer; if nil, that of the fake is used
+	dials  chan *pendingDial
+
+	form    form
+	session uint64         // the number of the session that ready or down has returned
+	before  *conntest.Fake // the peer of the session that is still read, or nil
 }
 
 // pendingDial is one dial of a scene, which waits for its answer.
@@ -40,11 +47,13 @@ type pendingDial struct {
 }
 
 func newScene(t *testing.T) *scene {
-	return &scene{t: t, start: time.Now(), dials: make(chan *pendingDial)}
+	return &scene{t: t, opened: time.Now(), dials: make(chan *pendingDial)}
 }
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
-	d := &pendingDial{s: s, ctx: ctx, at: s.now(), try: schedule.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	d := &pendingDial{
+		s: s, ctx: ctx, at: s.now(), try: schedule.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error)),
+	}
 	select {
 	case s.dials <- d:
 	case <-ctx.Done():
@@ -58,7 +67,13 @@ func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
 	}
 }
 
-func (s *scene) now() time.Duration { return time.Since(s.start) }
+// start returns the start of the test: opened, or when ready or down returned.
+func (s *scene) start() time.Time { return s.opened.Add(time.Duration(s.formed.Load())) }
+
+// restart sets start to now.
+func (s *scene) restart() { s.formed.Store(int64(time.Since(s.opened))) }
+
+func (s *scene) now() time.Duration { return time.Since(s.start()) }
 
 // open starts a Conn over the scene. The end of the test closes it.
 func (s *scene) open(o *reconnect.Options) *reconnect.Conn {
@@ -75,11 +90,10 @@ func closeAndWait(c *reconnect.Conn) {
 	<-c.Done()
 }
 
-// hang starts a Conn whose first dial is connected and not answered.
+// hang is down, with a dial that is connected and not answered.
 func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *pendingDial) {
 	s.t.Helper()
-	c := s.open(o)
-	d := s.wantDial()
+	c, d := s.down(o)
 	d.connected()
 	return c, d
 }
@@ -110,17 +124,25 @@ func (s *scene) wantNoDial() {
 // accept lets the dial succeed, and returns the connection when it is in use.
 func (d *pendingDial) accept() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
-	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
-	synctest.Wait()
+	d.bring(fake)
 	return fake
+}
+
+// bring lets the dial succeed with a connection to peer.
+func (d *pendingDial) bring(peer *conntest.Fake) {
+	c := conntest.Poison(peer.Conn())
+	if d.s.wrap != nil {
+		c = d.s.wrap(peer)
+	}
+	d.answer <- func() (conn.Conn, error) { return c, nil }
+	synctest.Wait()
 }
 
 // acceptHeld lets the dial succeed with a connection that does not write until it is released.
 func (d *pendingDial) acceptHeld() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
 	fake.Hold()
-	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
-	synctest.Wait()
+	d.bring(fake)
 	return fake
 }
 
@@ -136,8 +158,9 @@ func (d *pendingDial) connected() {
 	synctest.Wait()
 }
 
-// inBubble runs a test in virtual time. The time is after the start of the process, as in a program, so that a mistake in a sign shows:
-// a bubble begins in the year 2000, where each link.Instant is negative.
+// inBubble runs a test in virtual time. The time is after the start of the process, as in a program,
+// so that a mistake in a sign shows: a bubble begins in the year 2000, where each link.Instant is
+// negative.
 func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,27 +19,28 @@ import (
 
 // Promise 6.
 func TestSendsAreWrittenAndReportedInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownFail)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		tag := new(int)
 		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Tag: tag}))
 		queue(t, c, "b", "c")
 		require.Equal(t, "a b c", written(peer))
-		receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
+		receipts.want(t, s.receipts("a: written", "b: written", "c: written")...)
 		first := receipts.all()[0]
 		now := time.Now()
-		require.Equal(t, reconnect.Receipt{Outgoing: reconnect.Outgoing{Message: text("a"), Tag: tag}, Session: 1, Tries: 1, Began: now, Ended: now}, first)
+		require.Equal(t, reconnect.Receipt{
+			Outgoing: reconnect.Outgoing{Message: text("a"), Tag: tag},
+			Session:  s.session, Tries: 1, Began: now, Ended: now,
+		}, first)
 		require.Same(t, tag, first.Outgoing.Tag)
 	})
 }
 
 func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownFail)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		peer.Hold()
 		queue(t, c, "a", "b")
 		receipts.want(t)
@@ -78,10 +79,10 @@ func TestSendNeedsOnReceipt(t *testing.T) {
 // Promise 6: if Send returns an error it did not take the message, and OnReceipt is not called.
 func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, receipts := sending(down)
-			c := s.open(o)
-			s.wantDial().refuse(errLost)
+			c, d := s.down(o)
+			d.refuse(errLost)
 			err := c.Send(reconnect.Outgoing{Message: text("a")})
 			wantFate(t, err, reconnect.FateDropped, 0)
 			require.ErrorIs(t, err, reconnect.ErrNotReady)
@@ -95,37 +96,40 @@ func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 
 // Promise 4.
 func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if err := op.Write(text("login")); err != nil {
 				return err
 			}
+			if op.Session != s.session {
+				return nil
+			}
 			_, err := op.Read()
 			return err
 		}
-		c := s.open(o)
+		c, d := s.down(o)
 		queue(t, c, "a", "b")
-		peer := s.wantDial().accept()
+		peer := d.accept()
 		queue(t, c, "c")
 		require.Equal(t, "login", written(peer), "OnSession has sole use of the wire")
 		peer.Deliver(text("welcome"))
 		require.Equal(t, "login a b c", written(peer))
 		queue(t, c, "d")
 		require.Equal(t, "login a b c d", written(peer))
-		receipts.want(t, "a: written 1", "b: written 1", "c: written 1", "d: written 1")
+		receipts.want(t, s.receipts("a: written", "b: written", "c: written", "d: written")...)
 	})
 }
 
 // Promise 4: reading goes on while the queue is being written, though the peer floods us and
 // reads nothing.
 func TestReadingGoesOnWhileTheQueueIsWritten(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		o.OnMessage = func(context.Context, reconnect.Message) {}
-		c := s.open(o)
+		c, d := s.down(o)
 		queue(t, c, "a", "b")
-		peer := s.wantDial().accept()
+		peer := d.accept()
 		peer.Hold()
 		for range 1000 {
 			peer.Deliver(text("flood"))
@@ -141,10 +145,9 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 		"Shutdown": func(c *reconnect.Conn) error { return c.Shutdown(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				o, receipts := sending(reconnect.WhenDownKeep)
-				c := s.open(o)
-				s.wantDial().accept()
+				c, _ := s.ready(o)
 				require.NoError(t, end(c))
 				err := c.Send(reconnect.Outgoing{Message: text("a")})
 				wantFate(t, err, reconnect.FateDropped, 0)
@@ -230,10 +233,10 @@ func (c pickyConn) Write(m conn.Message) error {
 
 // Promise 10: SendWait waits where Send refuses, until its context ends.
 func TestSendWaitWaitsForRoom(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 1
-		c := s.open(o)
+		c, d := s.down(o)
 		queue(t, c, "a")
 		require.ErrorIs(t, c.Send(out("b")), reconnect.ErrOutboxFull)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
@@ -245,42 +248,41 @@ func TestSendWaitWaitsForRoom(t *testing.T) {
 		go func() { waiting <- c.SendWait(t.Context(), out("c")) }()
 		synctest.Wait()
 		require.Empty(t, waiting)
-		peer := s.wantDial().accept()
+		peer := d.accept()
 		require.NoError(t, <-waiting)
 		require.Equal(t, "a c", written(peer))
-		receipts.want(t, "a: written 1", "c: written 1")
+		receipts.want(t, s.receipts("a: written", "c: written")...)
 	})
 }
 
 // What is being written takes no room. A SendWait does not wait for the end of that write.
 func TestSendWaitHasRoomWhenAWriteBegins(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 1
-		c := s.open(o)
+		c, d := s.down(o)
 		queue(t, c, "a")
 		waiting := make(chan error, 1)
 		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
 		synctest.Wait()
 		require.Empty(t, waiting)
-		peer := s.wantDial().acceptHeld()
+		peer := d.acceptHeld()
 		require.Len(t, waiting, 1)
 		require.NoError(t, <-waiting)
 		peer.Release()
 		synctest.Wait()
-		receipts.want(t, "a: written 1", "b: written 1")
+		receipts.want(t, s.receipts("a: written", "b: written")...)
 	})
 }
 
 // Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn. It
 // does not wait with a message that can never fit.
 func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := withPolicy(every(time.Second))
 		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c, _ := s.ready(&o)
 		for range 2 { // OnReceipt is at the first, the second waits for it
 			queue(t, c, "a")
 			synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -18,10 +19,9 @@ import (
 // Promise 4: a Write comes after the messages that were queued before it.
 func TestAWriteGoesBehindTheQueue(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, receipts := sending(down)
-			c := s.open(o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(o)
 			peer.Hold()
 			queue(t, c, "a", "b")
 			synctest.Wait()
@@ -32,7 +32,7 @@ func TestAWriteGoesBehindTheQueue(t *testing.T) {
 			require.Equal(t, "a b w c x", written(peer))
 			require.NoError(t, <-wrote)
 			require.NoError(t, <-again)
-			receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
+			receipts.want(t, s.receipts("a: written", "b: written", "c: written")...)
 			require.Equal(t, uint64(5), c.Stats().Written)
 		})
 	}
@@ -41,10 +41,9 @@ func TestAWriteGoesBehindTheQueue(t *testing.T) {
 // Promise 4: a message that was sent later comes after a Write that waits for another.
 func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
 	for range 50 { // because the scheduler decides who is first
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(reconnect.WhenDownKeep)
-			c := s.open(o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(o)
 			peer.Hold()
 			first := startWrite(t.Context(), c, "1")
 			second := startWrite(t.Context(), c, "2")
@@ -62,14 +61,14 @@ func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
 
 // Promise 4: Writes and Sends during an outage go out in the order of the calls.
 func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
+		c, d := s.down(o)
 		queue(t, c, "a")
 		one := startWrite(t.Context(), c, "1")
 		queue(t, c, "b")
 		two := startWrite(t.Context(), c, "2")
-		s.wantDial().refuse(errLost)
+		d.refuse(errLost)
 		require.Equal(t, "a 1 b 2", written(s.wantDial().accept()))
 		require.NoError(t, <-one)
 		require.NoError(t, <-two)
@@ -79,10 +78,9 @@ func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
 // Promise 7: the end of its context ends the wait of a Write, and takes its message out of the
 // queue.
 func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		peer.Hold()
 		queue(t, c, "a")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
@@ -98,17 +96,25 @@ func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 	})
 }
 
+// cancelledWrite opens a Conn and returns its first peer, to which a Write is being written, and
+// the channel of that Write. The context of the Write has ended.
+func cancelledWrite(t *testing.T, s *scene, o *reconnect.Options) (*reconnect.Conn, *conntest.Fake, <-chan error) {
+	t.Helper()
+	c, d := s.down(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	wrote := startWrite(ctx, c, "w")
+	peer := d.acceptHeld()
+	cancel()
+	synctest.Wait()
+	require.Empty(t, wrote, "it is being written")
+	return c, peer, wrote
+}
+
 // Promise 7: the end of its context does not cut a Write from the queue that is under way.
 func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		ctx, cancel := context.WithCancel(t.Context())
-		wrote := startWrite(ctx, c, "w")
-		peer := s.wantDial().acceptHeld()
-		cancel()
-		synctest.Wait()
-		require.Empty(t, wrote)
+		c, peer, wrote := cancelledWrite(t, s, o)
 		peer.Release()
 		require.NoError(t, <-wrote)
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -117,29 +123,46 @@ func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
 
 // Promise 7: a Write whose context has ended does not wait again if its try did not begin.
 func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownWait)
-		c := s.open(o)
-		ctx, cancel := context.WithCancel(t.Context())
-		wrote := startWrite(ctx, c, "w")
-		peer := s.wantDial().acceptHeld()
-		cancel()
-		synctest.Wait()
+		c, peer, wrote := cancelledWrite(t, s, o)
 		peer.FailWrite(errNotBegun)
-		wantFate(t, <-wrote, reconnect.FateDropped, 1)
+		wantFate(t, <-wrote, reconnect.FateDropped, s.session)
 		require.Zero(t, c.Stats().Queued)
 		require.Equal(t, uint64(1), c.Stats().Dropped)
 	})
 }
 
+// Promise 7: nor does the next session of a rotation write it. (With OverlapBreakFirst the rotation would
+// end the write itself, which then has an unknown fate.)
+func TestRotationDoesNotRetryCancelledWrite(t *testing.T) {
+	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
+		for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o, _ := sending(down)
+				o.Rotate.Overlap = overlap
+				c, old, wrote := cancelledWrite(t, s, o)
+				c.Rotate(1, reconnect.Advice{})
+				next := s.wantDial().accept()
+				old.FailWrite(errNotBegun)
+				synctest.Wait()
+				err := <-wrote
+				wantFate(t, err, reconnect.FateDropped, 1)
+				require.ErrorIs(t, err, context.Canceled)
+				require.Empty(t, texts(next))
+			})
+		}
+	}
+}
+
 // Promise 6: a Write that was under way when the connection died is never tried again.
 func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
+		c, d := s.down(o)
 		wrote := startWrite(t.Context(), c, "w")
-		s.wantDial().acceptHeld().Fail(errLost)
-		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
+		d.acceptHeld().Fail(errLost)
+		wantFate(t, <-wrote, reconnect.FateUnknown, s.session)
 		require.Empty(t, written(s.wantDial().accept()))
 		require.Equal(t, uint64(1), c.Stats().Unknown)
 	})
@@ -148,10 +171,9 @@ func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 // Promise 6: a Write in the queue survives the loss, if WhenDown lets it wait for a session.
 func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
-			c := s.open(o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(o)
 			peer.Hold()
 			queue(t, c, "a")
 			synctest.Wait()
@@ -164,10 +186,9 @@ func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
 }
 
 func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		peer.Hold()
 		queue(t, c, "a")
 		synctest.Wait()
@@ -182,15 +203,14 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 
 // A WriteTo that waits for its turn does not go by another session.
 func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		peer.Hold()
 		queue(t, c, "a")
 		synctest.Wait()
 		wrote := make(chan error, 1)
-		go func() { wrote <- c.WriteTo(t.Context(), 1, text("b")) }()
+		go func() { wrote <- c.WriteTo(t.Context(), s.session, text("b")) }()
 		synctest.Wait()
 		peer.Fail(errLost)
 		err := <-wrote
@@ -205,16 +225,16 @@ func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
 func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	for name, lose := range map[string]func(*reconnect.Conn, func(error)){
 		"lost":    func(c *reconnect.Conn, fail func(error)) { fail(errLost) },
-		"severed": func(c *reconnect.Conn, _ func(error)) { c.Redial(1, errLost) },
+		"severed": func(c *reconnect.Conn, _ func(error)) { c.Redial(c.Status().Session, errLost) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				o, _ := sending(reconnect.WhenDownKeep)
 				var c *reconnect.Conn
 				result := make(chan error, 1)
 				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
-				c = s.open(o)
-				peer := s.wantDial().accept()
+				opened, peer := s.settled(o)
+				c = opened
 				peer.Hold()
 				queue(t, c, "a", "b")
 				synctest.Wait()
@@ -268,9 +288,9 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 		"Shutdown": func(c *reconnect.Conn) error { return c.Shutdown(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				o, _ := sending(reconnect.WhenDownKeep)
-				c := s.open(o)
+				c, _ := s.down(o)
 				wrote := startWrite(t.Context(), c, "w")
 				require.NoError(t, end(c))
 				err := <-wrote
@@ -284,12 +304,11 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 
 // Promise 11: Done waits for a callback that hangs, and a Write does not.
 func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		hung := make(chan struct{})
 		o.OnMessage = func(context.Context, reconnect.Message) { <-hung }
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(o)
 		peer.Hold()
 		peer.Deliver(text("m"))
 		queue(t, c, "a")
@@ -306,11 +325,11 @@ func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 
 // Promise 6: a Write may be given to two sessions if not a byte of it left by the first.
 func TestAQueuedWriteThatWasNotBegunIsWrittenByTheNextSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
+		c, d := s.down(o)
 		one, two := startWrite(t.Context(), c, "1"), startWrite(t.Context(), c, "2")
-		s.wantDial().acceptHeld().FailWrite(errNotBegun)
+		d.acceptHeld().FailWrite(errNotBegun)
 		require.Equal(t, "1 2", written(s.wantDial().accept()))
 		require.NoError(t, <-one)
 		require.NoError(t, <-two)

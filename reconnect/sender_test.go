@@ -20,12 +20,12 @@ import (
 
 // Promise 6.
 func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, d := s.down(nil)
 		err := c.Write(t.Context(), text("x"))
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrNotReady)
-		s.wantDial().refuse(errLost)
+		d.refuse(errLost)
 		err = c.Write(t.Context(), text("x"))
 		require.ErrorIs(t, err, reconnect.ErrNotReady)
 		require.ErrorIs(t, err, errLost, "and why there is none")
@@ -33,13 +33,13 @@ func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
 }
 
 func TestWriteWaitsForTheNextSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := s.open(&o)
+		c, d := s.down(&o)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
-		s.wantDial().refuse(errLost)
+		d.refuse(errLost)
 		peer := s.wantDial().accept()
 		require.NoError(t, <-wrote)
 		require.Equal(t, []conn.Message{text("x")}, peer.Written())
@@ -48,10 +48,10 @@ func TestWriteWaitsForTheNextSession(t *testing.T) {
 
 // Promise 7.
 func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := s.open(&o)
+		c, _ := s.down(&o)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
 		defer cancel()
 		err := c.Write(ctx, text("x"))
@@ -63,9 +63,8 @@ func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
 
 // Promises 6 and 7: the write under way goes on, and the one that waits for it is dropped.
 func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(nil)
 		peer.Hold()
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second := make(chan error, 1), make(chan error, 1)
@@ -85,10 +84,9 @@ func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
 // Promise 7: a Write whose context has ended writes nothing.
 func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
-			c := s.open(o)
-			peer := s.wantDial().accept()
+			c, peer := s.ready(o)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			time.Sleep(time.Hour)
@@ -103,10 +101,9 @@ func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
 // Promise 7: if a dial ran into its limit, the error of a Write is not
 // context.DeadlineExceeded, because its own context has not ended.
 func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Minute))
-		c := s.open(&o)
-		s.wantDial() // and no answer: the dial runs into its limit
+		c, _ := s.down(&o) // and no answer: the dial runs into its limit
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		err := c.Write(context.Background(), text("m"))
 		require.ErrorIs(t, err, reconnect.ErrNotReady)
@@ -120,14 +117,14 @@ func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
 // Promise 7: if a session ended because of another context, the error of a Write is not that of
 // a context.
 func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept().Hold()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(nil)
+		peer.Hold()
 		wrote := startWrite(t.Context(), c, "x")
-		c.Redial(1, context.DeadlineExceeded)
+		c.Redial(s.session, context.DeadlineExceeded)
 		s.wantDial()
 		err := <-wrote
-		wantFate(t, err, reconnect.FateUnknown, 1)
+		wantFate(t, err, reconnect.FateUnknown, s.session)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 	})
@@ -135,17 +132,16 @@ func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
 
 // Promise 6.
 func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Hold()
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
 		peer.Fail(errLost)
-		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
+		wantFate(t, <-wrote, reconnect.FateUnknown, s.session)
 		next := s.wantDial().accept()
 		require.Empty(t, next.Written(), "it is not sent again")
 	})
@@ -197,30 +193,29 @@ func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
 
 // Promise 6: the error of a Write has the cause for which its connection was cut.
 func TestAWriteLearnsTheCauseOfACut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		s.wantDial().accept().Hold()
+		c, peer := s.ready(&o)
+		peer.Hold()
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
-		c.Redial(1, errLost)
-		require.Equal(t, &reconnect.WriteError{Fate: reconnect.FateUnknown, Session: 1, Err: errLost}, <-wrote)
+		c.Redial(s.session, errLost)
+		require.Equal(t, &reconnect.WriteError{Fate: reconnect.FateUnknown, Session: s.session, Err: errLost}, <-wrote)
 	})
 }
 
 // A write error ends the session at once, also while OnMessage is busy.
 func TestAFailedWriteEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		busy := make(chan struct{})
 		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.settled(&o)
 		peer.Deliver(text("m"))
 		peer.FailWrite(errLost)
 		synctest.Wait()
-		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateUnknown, 1)
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateUnknown, s.session)
 		require.True(t, peer.Closed())
 		require.NotEqual(t, reconnect.StateReady, c.State())
 		require.ErrorIs(t, c.Write(t.Context(), text("y")), reconnect.ErrNotReady)
@@ -231,11 +226,10 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 
 // Promise 6: a message of which not a byte was written may go by the next session.
 func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		peer.Hold()
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() { first <- c.Write(t.Context(), text("1")) }()
@@ -243,7 +237,7 @@ func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 		go func() { second <- c.Write(t.Context(), text("2")) }()
 		synctest.Wait()
 		peer.Fail(errLost)
-		wantFate(t, <-first, reconnect.FateUnknown, 1)
+		wantFate(t, <-first, reconnect.FateUnknown, s.session)
 		next := s.wantDial().accept()
 		require.NoError(t, <-second)
 		require.Equal(t, []conn.Message{text("2")}, next.Written())
@@ -253,12 +247,12 @@ func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 // Promise 6: a message of which not a byte was written is dropped, and the error names the
 // session that tried.
 func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		s.wantDial().accept().FailWrite(fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
+		c, peer := s.ready(&o)
+		peer.FailWrite(fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
 		err := c.Write(t.Context(), text("x"))
-		wantFate(t, err, reconnect.FateDropped, 1)
+		wantFate(t, err, reconnect.FateDropped, s.session)
 		require.ErrorIs(t, err, errLost)
 	})
 }
@@ -340,13 +334,14 @@ func TestAFramerOfTheUser(t *testing.T) {
 }
 
 func TestWriteInTheHandlerGoesOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var c *reconnect.Conn
-		c = s.open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
-			require.NoError(t, c.Write(context.Background(), m.Message))
+	inEachForm(t, func(t *testing.T, s *scene) {
+		var write func(context.Context, conn.Message) error
+		c, peer := s.ready(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+			require.NoError(t, write(context.Background(), m.Message))
 		}})
-		peer := s.wantDial().accept()
+		write = c.Write
 		peer.Deliver(text("echo"))
+		time.Sleep(10 * time.Second) // Drain, in which OverlapHold holds the message
 		synctest.Wait()
 		require.Equal(t, []conn.Message{text("echo")}, peer.Written())
 	})
@@ -355,17 +350,18 @@ func TestWriteInTheHandlerGoesOut(t *testing.T) {
 // No session can come while OnMessage runs, but its context ends with the session that was
 // lost, and with it the Write.
 func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		result := make(chan error, 1)
 		var c *reconnect.Conn
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
-			c.Redial(1, errLost)
+			c.Redial(s.session, errLost)
 			result <- c.Write(ctx, text("x"))
 		}
-		c = s.open(&o)
-		s.wantDial().accept().Deliver(text("m"))
+		opened, peer := s.ready(&o)
+		c = opened
+		peer.Deliver(text("m"))
 		err := <-result
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, context.Canceled)
@@ -376,23 +372,23 @@ func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 // WriteTo is for an answer, which goes by the session that asked.
 func TestWriteToWritesByOneSessionOnly(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
-			c := s.open(o)
-			peer := s.wantDial().accept()
-			require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
-			for _, other := range []uint64{2, 99} {
+			c, peer := s.ready(o)
+			next := s.session + 1
+			require.NoError(t, c.WriteTo(t.Context(), s.session, text("a")))
+			for _, other := range []uint64{next, 99} {
 				err := c.WriteTo(t.Context(), other, text("b"))
 				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, reconnect.ErrSessionLost)
 			}
 			require.Equal(t, "a", written(peer))
 			peer.Fail(errLost)
-			require.ErrorIs(t, c.WriteTo(t.Context(), 2, text("c")), reconnect.ErrSessionLost)
-			next := s.wantDial().accept()
-			require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("d")), reconnect.ErrSessionLost)
-			require.NoError(t, c.WriteTo(t.Context(), 2, text("e")))
-			require.Equal(t, "e", written(next))
+			require.ErrorIs(t, c.WriteTo(t.Context(), next, text("c")), reconnect.ErrSessionLost)
+			nextPeer := s.wantDial().accept()
+			require.ErrorIs(t, c.WriteTo(t.Context(), s.session, text("d")), reconnect.ErrSessionLost)
+			require.NoError(t, c.WriteTo(t.Context(), next, text("e")))
+			require.Equal(t, "e", written(nextPeer))
 		})
 	}
 }
@@ -400,17 +396,18 @@ func TestWriteToWritesByOneSessionOnly(t *testing.T) {
 // A session that is lost has ended, although OnMessage still holds up what follows its loss.
 func TestWriteToASessionThatWasJustLostSaysSo(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			var c *reconnect.Conn
 			var wrote, sent error
 			o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
-				c.Redial(1, errLost)
-				wrote = c.WriteTo(context.WithoutCancel(ctx), 1, text("a"))
-				sent = c.Send(reconnect.Outgoing{Message: text("b"), Session: 1})
+				c.Redial(s.session, errLost)
+				wrote = c.WriteTo(context.WithoutCancel(ctx), s.session, text("a"))
+				sent = c.Send(reconnect.Outgoing{Message: text("b"), Session: s.session})
 			}
-			c = s.open(o)
-			s.wantDial().accept().Deliver(text("m"))
+			opened, peer := s.ready(o)
+			c = opened
+			peer.Deliver(text("m"))
 			s.wantDial()
 			wantFate(t, wrote, reconnect.FateDropped, 0)
 			require.ErrorIs(t, wrote, reconnect.ErrSessionLost)
@@ -420,8 +417,8 @@ func TestWriteToASessionThatWasJustLostSaysSo(t *testing.T) {
 }
 
 func TestWriteAfterCloseIsDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, _ := s.down(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		waiting := make(chan error, 1)
 		go func() { waiting <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
@@ -434,9 +431,9 @@ func TestWriteAfterCloseIsDropped(t *testing.T) {
 }
 
 func TestWriteFailsAsSoonAsShutdownHasBegun(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept().Mute()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(nil)
+		peer.Mute()
 		go c.Shutdown(t.Context())
 		synctest.Wait()
 		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 0)
@@ -446,9 +443,8 @@ func TestWriteFailsAsSoonAsShutdownHasBegun(t *testing.T) {
 
 // Promise 11: a Write that waits for another is refused when Shutdown begins.
 func TestAWriteThatWaitsForAnotherDoesNotGoOutAfterShutdown(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(nil)
 		peer.Hold()
 		first := startWrite(t.Context(), c, "1")
 		second := startWrite(t.Context(), c, "2")

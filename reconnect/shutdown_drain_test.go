@@ -181,7 +181,7 @@ func TestShutdownEndsWhenTheLastMessageIsTooLate(t *testing.T) {
 		c := s.open(o)
 		s.wantDial()
 		late := out("a")
-		late.Deadline = s.start.Add(time.Minute / 4)
+		late.Deadline = s.start().Add(time.Minute / 4)
 		require.NoError(t, c.Send(late))
 		wantUnsent(t, c.Shutdown(t.Context()), nil, "a")
 		require.Equal(t, time.Minute/4, s.now())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Promise 11.
@@ -52,6 +54,25 @@ func TestShutdownTellsTheServer(t *testing.T) {
 			require.Zero(t, server.network.Open())
 		}
 		require.Zero(t, server.now())
+	})
+}
+
+// The peer's answer to the goodbye is not why the session has ended.
+func TestCauseOfShutdownIsNotTheAnswer(t *testing.T) {
+	withWSServer(t, func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		_, _, _ = c.Read(ctx)
+	}, func(t *testing.T, server *wsServer) {
+		var done reconnect.SessionDone
+		var o reconnect.Options
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { done = e }}
+		c := server.ready(t, &o)
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.ErrorIs(t, done.Cause, net.ErrClosed)
+		require.Equal(t, backoff.ReasonShutdown, done.Reason)
+		_, err := c.Read(t.Context(), nil)
+		seam, ok := errors.AsType[*reconnect.Seam](err)
+		require.True(t, ok)
+		require.ErrorIs(t, seam.Cause, net.ErrClosed)
 	})
 }
 
@@ -322,5 +343,104 @@ func TestShutdownOfASilentFramedPeerIsBounded(t *testing.T) {
 		server.next(t)
 		require.ErrorIs(t, c.Shutdown(t.Context()), context.DeadlineExceeded)
 		require.Equal(t, 5*time.Second, server.now())
+	})
+}
+
+// rest reads until c has ended, and returns how many messages there were.
+func rest(t *testing.T, c *reconnect.Conn) (messages int) {
+	t.Helper()
+	for {
+		_, err := c.Read(context.Background(), nil)
+		if _, seam := err.(*reconnect.Seam); err != nil && !seam {
+			return messages
+		} else if err == nil {
+			messages++
+		}
+	}
+}
+
+// What came before Shutdown can be read, whoever reads the connection in that moment: the reader of the Conn between
+// two calls of Read, when no goroutine reads, or the supervisor again.
+func TestShutdownLosesNothingThatHasCome(t *testing.T) {
+	for _, wait := range []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond, 25 * time.Millisecond} {
+		t.Run(wait.String(), func(t *testing.T) {
+			withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+				ask("x")
+				for range 10 {
+					require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, []byte("hello")))
+				}
+				synctest.Wait()
+				time.Sleep(wait)
+				require.NoError(t, c.Shutdown(t.Context()))
+				require.Equal(t, 10, rest(t, c))
+			})
+		})
+	}
+}
+
+func TestShutdownLosesNothingBehindASlowHandler(t *testing.T) {
+	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+		got := 0
+		c := s.ready(t, &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
+			got++
+			time.Sleep(time.Millisecond)
+		}})
+		for range 10 {
+			require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, []byte("hello")))
+		}
+		synctest.Wait()
+		time.Sleep(2500 * time.Microsecond)
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.Equal(t, 10, got)
+	})
+}
+
+// A server that has more to say answers the close frame when it has said it.
+func TestShutdownReceivesUntilTheServerAnswers(t *testing.T) {
+	withWSServer(t, func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		c.Read(ctx) // the close frame, which coder/websocket answers by itself
+	}, func(t *testing.T, s *wsServer) {
+		c := s.ready(t, nil)
+		s.pipe(t).Latency(conntest.ToServer, time.Second)
+		shut := startShutdown(t.Context(), c)
+		time.Sleep(time.Second / 2)
+		for range 3 {
+			require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, []byte("hello")))
+		}
+		require.NoError(t, <-shut)
+		require.Equal(t, 3, rest(t, c))
+	})
+}
+
+// Nobody reads any more, and the inbox is full: Shutdown gives what is left up after a second.
+func TestShutdownDoesNotWaitForAReaderThatIsGone(t *testing.T) {
+	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+		c := s.ready(t, &reconnect.Options{Inbox: reconnect.Inbox{Messages: 3}})
+		for range 10 {
+			require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, []byte("hello")))
+		}
+		synctest.Wait()
+		before := s.now()
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.LessOrEqual(t, s.now()-before, time.Second)
+		require.Equal(t, 3, rest(t, c))
+	})
+}
+
+// A slow reader of a full inbox gets all of it.
+func TestShutdownWaitsForASlowReader(t *testing.T) {
+	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+		c := s.ready(t, &reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}})
+		for range 10 {
+			require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, []byte("hello")))
+		}
+		synctest.Wait()
+		shut := startShutdown(t.Context(), c)
+		for range 10 {
+			time.Sleep(400 * time.Millisecond)
+			wantMessage(t, c, 1, "hello")
+		}
+		require.NoError(t, <-shut)
+		require.Zero(t, rest(t, c))
 	})
 }

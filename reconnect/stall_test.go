@@ -145,7 +145,7 @@ func TestSilenceCountsFromWhenDataIsExpected(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := stallOptions(8 * time.Second)
 		o.Stall.Expected = func(at time.Time) bool {
-			since := at.Sub(s.start)
+			since := at.Sub(s.start())
 			return since >= 30*time.Second && since < 36*time.Second || since >= time.Minute
 		}
 		s.open(&o)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -262,6 +264,11 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 			go func() { awaited <- c.AwaitReady(ctx) }()
 			s.wantDial().refuse(errLost)
 			require.Empty(t, awaited, "a server that is away may come")
+			if code == 404 {
+				s.wantDial().refuse(answered(code))
+				require.Equal(t, backoff.ClassRetry, c.Status().Verdict)
+				require.Empty(t, awaited, "the first may be a deploy")
+			}
 			s.wantDial().refuse(answered(code))
 			err := <-awaited
 			require.ErrorIs(t, err, answered(code))
@@ -288,5 +295,29 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 		s.wantDial().refuse(answered(410))
 		require.ErrorIs(t, c.AwaitReady(t.Context()), answered(410))
 		require.ErrorIs(t, c.AwaitReady(t.Context()), net.ErrClosed)
+	})
+}
+
+// deaf is a connection whose writes fail while its reads go on.
+type deaf struct{ conn.Conn }
+
+func (deaf) Write(conn.Message) error { return errLost }
+
+func TestAwaitSeesFailedWriteWhenStateDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			return deaf{conntest.NewFake(nil).Conn()}, nil
+		}), nil)
+		require.NoError(t, err)
+		defer closeAndWait(c)
+		require.NoError(t, c.AwaitReady(t.Context()))
+		seen := make(chan error, 1)
+		go func() { seen <- c.Await(context.Background(), reconnect.StateWaiting) }()
+		synctest.Wait()
+		require.Error(t, c.Write(t.Context(), text("x")))
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		synctest.Wait() // the reader has a second for the peer's last words, so the session has not ended yet
+		require.Len(t, seen, 1)
+		require.NoError(t, <-seen)
 	})
 }
