@@ -147,7 +147,7 @@ func TestTheDefaultOfNamesBoundsTheTimeSeries(t *testing.T) {
 			one = samples()
 		}
 	})
-	require.Equal(t, 133, one)
+	require.Equal(t, 134, one)
 	for i := range 1000 {
 		m.Trace(fmt.Sprint("feed", i))
 	}

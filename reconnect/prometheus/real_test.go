@@ -51,7 +51,7 @@ func TestPrometheusSeesALossAndTheReturn(t *testing.T) {
 	p.want(`redial_seams_total{name="feed", planned="false"}`, func(v float64) bool { return v == 1 })
 	p.want(`redial_outage_duration_seconds_count{name="feed", planned="false"}`, func(v float64) bool { return v == 1 })
 	p.want(`max_over_time(redial_away_timestamp_seconds{name="feed"}[10m])`, func(v float64) bool { return v > 0 })
-	p.wantHealthyRules(7)
+	p.wantHealthyRules(8)
 }
 
 // The alert for a connection that has given up fires though the first scrape came later.

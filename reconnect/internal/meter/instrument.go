@@ -2,6 +2,7 @@ package meter
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
@@ -106,15 +107,36 @@ const (
 )
 
 var (
-	states    = []string{"connecting", "opening", "ready", "waiting", "at_gate", "ended"}
-	functions = []string{ // the functions of reconnect.Overdue
-		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "KeepAlive.Message", "Rotate.Allowed",
-		"Stall.Expected", "Trace.RotateStart", "Trace.RotateDone", "a hook", "reader", Other,
+	states = []string{"connecting", "opening", "ready", "waiting", "at_gate", "ended"}
+	// functions are those of reconnect.Overdue, with one value for all hooks of Trace, and for all of a Layer.
+	functions = []string{
+		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "OnReceipt", layer,
+		"Policy", "Classify", "the gate's done", "Close",
+		"Probe", "KeepAlive.Message", "Rotate.Allowed", "Stall.Expected", hook, "reader", Other,
 	}
 	bySeconds  = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60}
 	byMinutes  = []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400}
 	bySessions = []float64{1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800}
 )
+
+// These are values of the label function.
+const (
+	hook  = "a hook"
+	layer = "a layer"
+)
+
+// function returns the value of the label for the function what.
+func function(what string) string {
+	switch {
+	case strings.HasPrefix(what, "Trace."):
+		return hook
+	case strings.HasPrefix(what, "Layer."):
+		return layer
+	case slices.Contains(functions, what):
+		return what
+	}
+	return Other
+}
 
 // reasons returns the values of a label reason.
 func reasons(more ...string) (list []string) {
@@ -192,12 +214,12 @@ var (
 	}
 	slowHandlers = &Instrument{
 		Name: "slow_handlers", Kind: Counter, Unit: "{call}",
-		Help: "Calls of OnMessage that took so long that the peer's pings were not answered meanwhile.",
+		Help: "Calls of a function of the program's that took longer than a third of the limit on silence.",
 		Zero: []Values{{}},
 	}
 	overdue = &Instrument{
 		Name: "overdue", Kind: Counter, Unit: "{report}", Labels: []Label{{"function", functions}},
-		Help: "Reports of a function that should have returned and has not. Reader: the program does not read a full inbox.",
+		Help: "Reports of a function that has not returned. Reader: the program does not read a full inbox.",
 	}
 	ends = &Instrument{
 		Name: "ends", Kind: Counter, Unit: "{connection}", Labels: []Label{{"outcome", []string{Closed, Failed}}},
@@ -217,6 +239,11 @@ var collected = []*Instrument{{
 	Name: "flapping.connections", Kind: UpDown, Unit: "{connection}",
 	Help: "Connections that were lost five times or more within the last 15 minutes. A rotation is no loss.",
 	read: func(t *Totals) []float64 { return list(t.Flapping) },
+}, {
+	Name: "failing_rotations", Kind: UpDown, Unit: "{rotation}",
+	Help: "Rotations in progress of which three dials or more have failed. " +
+		"The session that is to be replaced is still ready, so that nothing else shows this.",
+	read: func(t *Totals) []float64 { return list(t.Failing) },
 }, {
 	Name: "login.waits", Kind: UpDown, Unit: "{connection}",
 	Help: "Connections that wait, before a dial, for the budget of logins.",

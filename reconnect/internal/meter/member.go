@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type member struct {
 	planned bool             // newest has ended because it was replaced
 	losses  [flaps]time.Time // when sessions were lost: a ring
 	next    int              // the place of the next loss in losses
+	failed  int              // how many dials have failed since a rotation began or newest was ready
 	last    Counts           // the largest counts that were reported
 	final   bool             // last has the final counts
 
@@ -40,6 +40,9 @@ const (
 	flaps    = 5
 	flapTime = 15 * time.Minute
 )
+
+// patientDials is how many dials of a rotation may fail before it counts as failing. reconnect.Log warns then.
+const patientDials = 3
 
 // hooks returns the hooks of the member. If more is not nil, its hooks run first.
 func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
@@ -57,6 +60,7 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 		SessionStart: func(*reconnect.Session) { x.add(sessions) },
 		SessionReady: x.sessionReady,
 		SessionDone:  x.sessionDone,
+		RotateStart:  func(reconnect.RotateStart) { x.dialsFailed(0) },
 		RotateDone: func(e reconnect.RotateDone) {
 			outcome := Replaced
 			if e.Err != nil {
@@ -64,7 +68,8 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 			}
 			x.add(rotations, outcome)
 		},
-		WaitDone: func(e reconnect.WaitDone) { x.observe(waitDuration, e.Took) },
+		WaitStart: func(e reconnect.WaitStart) { x.dialsFailed(e.Try - 1) },
+		WaitDone:  func(e reconnect.WaitDone) { x.observe(waitDuration, e.Took) },
 		ProbeDone: func(e reconnect.ProbeDone) {
 			outcome, _ := Judge(e.Err)
 			x.add(probes, outcome)
@@ -73,14 +78,8 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 			}
 		},
 		SlowHandler: func(reconnect.SlowHandler) { x.add(slowHandlers) },
-		Overdue: func(e reconnect.Overdue) {
-			function := e.What
-			if !slices.Contains(functions, function) {
-				function = Other
-			}
-			x.add(overdue, function)
-		},
-		ConnDone: x.end,
+		Overdue:     func(e reconnect.Overdue) { x.add(overdue, function(e.What)) },
+		ConnDone:    x.end,
 	}
 	if more == nil {
 		return t
@@ -107,7 +106,7 @@ func (x *member) begin() {
 // up notes that a session is ready. x.mu is locked.
 func (x *member) up(session uint64) {
 	if session >= x.newest {
-		x.newest, x.ready, x.lost = session, true, false
+		x.newest, x.ready, x.lost, x.failed = session, true, false, 0
 	}
 }
 
@@ -120,6 +119,13 @@ func (x *member) observe(i *Instrument, d time.Duration, v ...string) {
 func values(list []string) (v Values) {
 	copy(v[:], list)
 	return v
+}
+
+// dialsFailed notes how many dials have failed.
+func (x *member) dialsFailed(n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.failed = n
 }
 
 func (x *member) sessionReady(s *reconnect.Session) {
@@ -206,6 +212,9 @@ func (x *member) read(t *Totals) {
 		if x.flapping() {
 			t.Flapping++
 		}
+		if x.rotationFails(status) {
+			t.Failing++
+		}
 	}
 }
 
@@ -221,6 +230,13 @@ func (x *member) flapping() bool {
 	defer x.mu.Unlock()
 	oldest := x.losses[x.next]
 	return !oldest.IsZero() && time.Since(oldest) < flapTime
+}
+
+// rotationFails reports whether a rotation has been failing, while the session that it is to replace is ready.
+func (x *member) rotationFails(status reconnect.Status) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return status.Rotating && status.State == reconnect.StateReady && x.failed >= patientDials
 }
 
 // subscriptions returns the sums over all sets.

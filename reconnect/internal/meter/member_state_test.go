@@ -161,6 +161,54 @@ func TestAConnectionFlapsByItself(t *testing.T) {
 	})
 }
 
+// A rotation is failing from its third dial that fails on, until it has ended, if the session is ready meanwhile.
+func TestRotationFailsAfterThreeDials(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		failing := func() float64 { return s.gauge("failing_rotations", "feed")[""] }
+		c := s.open("feed", reconnect.Options{})
+		for range 5 {
+			s.refuse(io.EOF)
+		}
+		peer := s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		require.True(t, c.Status().Rotating)
+		require.Zero(t, failing()) // the dials that have failed were others'
+		for range 2 {
+			s.refuse(io.EOF)
+		}
+		require.Zero(t, failing())
+		s.refuse(io.EOF)
+		require.Equal(t, 1.0, failing())
+		peer.Fail(io.EOF) // an outage, which other instruments show
+		synctest.Wait()
+		require.Zero(t, failing())
+		s.refuse(io.EOF)
+		require.Zero(t, failing())
+		s.accept()
+		require.Zero(t, failing())
+		c.Rotate(2, reconnect.Advice{})
+		for range 4 {
+			s.refuse(io.EOF)
+		}
+		require.Equal(t, 1.0, failing())
+		s.accept()
+		require.Zero(t, failing())
+		time.Sleep(time.Minute) // until session 2 has ended
+		c.Rotate(3, reconnect.Advice{})
+		for range 3 {
+			s.refuse(io.EOF)
+		}
+		require.Equal(t, 1.0, failing())
+		s.refuse(backoff.Permanent(io.EOF)) // which ends the rotation
+		require.Zero(t, failing())
+		c.Rotate(3, reconnect.Advice{})
+		synctest.Wait()
+		require.Equal(t, []any{reconnect.StateReady, true}, []any{c.State(), c.Status().Rotating})
+		require.Zero(t, failing())
+	})
+}
+
 func TestARotationIsNoFlapping(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapBreakFirst}})

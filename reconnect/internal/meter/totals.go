@@ -22,6 +22,7 @@ type Totals struct {
 	Logins    uint64    // how many wait for a login
 	Probe     time.Time // when the next probe begins that one at a gate waits for; zero: none waits, or it is under way
 	Flapping  uint64    // how many are lost again and again
+	Failing   uint64    // how many rotations are failing
 
 	Away    time.Time // since when no session has been ready, of the connection that has been away for longest; zero: none is away
 	Heard   time.Time // when the last byte came, of the ready session that has been silent for longest; zero: none is ready, or none can be asked
