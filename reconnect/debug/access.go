@@ -20,7 +20,9 @@ import (
 //     HTTP/1.0, which many proxies speak by default.
 //
 // A proxy on this machine that speaks HTTP/1.1, sets no such header and writes another Host, as nginx does
-// with proxy_http_version 1.1, looks like a local client. Do not let such a proxy forward requests to the page.
+// with proxy_http_version 1.1, looks like a local client. So does every client behind HAProxy without "option
+// forwardfor", or behind whatever forwards TCP (HAProxy in mode tcp, socat, ssh -L, kubectl port-forward, a
+// port of a container), because it may send any Host. There Loopback protects nothing: set Options.Token.
 func Loopback(r *http.Request) bool {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host) && ownOrigin(r) && !proxied(r)
@@ -78,6 +80,9 @@ func (p *Page) refused(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback name or address and without a proxy (debug.Options.Allow can allow more)"
 	case (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate":
 		return http.StatusForbidden, "another site may not read this page"
+	case !p.token.in(r):
+		return http.StatusUnauthorized, "this page wants the token of debug.Options.Token: " +
+			"by a link with ?token=TOKEN, or in the header Authorization: Bearer TOKEN"
 	}
 	return 0, ""
 }

@@ -119,8 +119,10 @@ func describe(err error, reason backoff.Reason) string {
 // loginText describes why there is no login, without the cause of the loss before, which may be a peer's text.
 func loginText(e *budget.LoginError) string {
 	text := reasonTexts[backoff.ReasonLogins] + ": the next is at " + e.Next.UTC().Format(time.RFC3339)
-	if errors.Is(e, budget.ErrDamaged) {
-		text += ", because " + budget.ErrDamaged.Error()
+	for _, known := range []error{budget.ErrDamaged, budget.ErrOtherWriter} {
+		if errors.Is(e, known) {
+			text += ", because " + known.Error()
+		}
 	}
 	return text
 }

@@ -7,6 +7,8 @@
 //	page.Register("feed", feed, nil) // a reconnect.Conn
 //	url, err := page.Listen(":6060") // on 127.0.0.1; or mount the page, an http.Handler, where you like
 //
+// If clients reach it through something that forwards TCP, set Options.Token: see Access below.
+//
 // RegisterGate and RegisterBreaker show gates and breakers, and RegisterValues shows values of the
 // program. Nothing is shown that was not registered, and nothing is global. In a browser the page
 // updates itself, except while its tab is hidden, because a browser opens at most six connections to one
@@ -90,6 +92,7 @@
 //		state           connecting, opening, ready, waiting or closed
 //		at_gate?        the Conn waits at the gate
 //		rotating?       the session is being replaced
+//		rotation?       with rotating, while the session is ready and the next one has failed: a rotation
 //		since           when the Conn entered the state
 //		away_since?     since when no session is ready
 //		session         the number of the present session, or of the last; 0: none yet
@@ -112,6 +115,11 @@
 //		queued_age     in totals: the greatest
 //	subscriptions
 //		wanted held    how many subscriptions are
+//	rotation, whose dials have failed so far
+//		failed         how many dials have failed, including sessions that were never ready
+//		since          when the first of them did
+//		reason?        why the last of them did: a backoff.Reason
+//		text?          the result of Options.Describe for that failure
 //	probe, the next dial to a host that is down, for which Conns wait at the gate
 //		next?          when it begins; left out while it is under way
 //		by?            RunOptions.Name of the Conn that makes this dial
@@ -163,8 +171,11 @@
 //
 // # Access
 //
-// Only clients on this machine may see the page, by a loopback name or address and through no proxy: see [Loopback].
-// Options.Allow can say otherwise. The page changes nothing in the program and loads nothing from
+// Only clients on this machine may see the page, by a loopback name or address and through no proxy: see
+// [Loopback]. Options.Allow can say otherwise. Behind HAProxy, or anything else that forwards TCP, that check
+// protects nothing, because each client has the address of the forwarder and sends the Host that it likes.
+// Set Options.Token there: a browser then opens the page by a link with ?token=TOKEN, and a program sends the
+// header "Authorization: Bearer TOKEN". The page changes nothing in the program and loads nothing from
 // another site; its Content-Security-Policy allows no other style and script. All texts are escaped.
 //
 // # Secrets

@@ -60,8 +60,8 @@ var (
 	probeDone      = &kind{"probe_done", "a probe was answered after {took}"}
 	probesDone     = &kind{"probe_done", "{count} probes were answered, the last after {took}"}
 	probeFailed    = &kind{"probe_failed", "a probe has failed after {took}: {cause}"}
-	slowHandler    = &kind{"slow_handler", "OnMessage has run for {took}"}
-	overdue        = &kind{"overdue", "{cause} is overdue by {took}"}
+	slowHandler    = &kind{"slow_handler", "{cause} has run for {took}"}
+	overdue        = &kind{"overdue", "{cause} has not returned for {took}"}
 	ended          = &kind{"end", "it has ended: {cause}"}
 )
 

@@ -2,6 +2,7 @@ package debug_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log"
@@ -16,7 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect/debug"
 )
 
-// A connection to a server is shown on a page.
+// A connection to a server is shown on a page, to whoever has the token.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, err := websocket.Accept(w, r, nil); err == nil {
@@ -30,10 +31,11 @@ func Example() {
 	}
 	defer feed.Close()
 
-	page := debug.New(&debug.Options{Title: "my program"})
+	token := rand.Text() // or what the people who run the program have chosen
+	page := debug.New(&debug.Options{Title: "my program", Token: token})
 	defer page.Close()
 	page.Register("feed", feed, nil)
-	url, err := page.Listen(":0") // open it in a browser
+	url, err := page.Listen(":0") // a browser opens it with ?token= and the token behind it
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +43,12 @@ func Example() {
 	if err := feed.AwaitReady(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	resp, err := http.Get(url + "?json")
+	r, err := http.NewRequest(http.MethodGet, url+"?json", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		log.Fatal(err)
 	}

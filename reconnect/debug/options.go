@@ -16,6 +16,18 @@ type Options struct {
 	// allow more requests than the default does, call [Loopback] in Allow. Default: Loopback.
 	Allow func(r *http.Request) bool
 
+	// Token is a secret that a request must bring, in addition to what Allow demands. Set it where Allow
+	// cannot tell who asks: where other users of this machine must not see the page, or behind anything that
+	// forwards TCP, because all its clients have the address of the forwarder and any Host that they like. It
+	// should be long and random, such as the result of Text of crypto/rand.
+	//
+	// A browser opens the page by a link with ?token=TOKEN once, and gets a cookie that is made from the
+	// token. The cookie ends with the browser, or with another token. A program sends the header
+	// "Authorization: Bearer TOKEN". The comparison takes the same time for every wrong token. The token is
+	// in no page, no JSON and no error, and the URL that Listen returns does not have it. [Page.Vars] and so
+	// expvar do not ask for it. Default: none is demanded.
+	Token string
+
 	// Describe returns the text that is shown for the error of a dial or a session. Describe runs
 	// in the hooks of the Conn (see [reconnect.Trace]), so it must be quick. The text is cut at
 	// 200 bytes.

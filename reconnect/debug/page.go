@@ -14,9 +14,10 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// Page shows the connections of a program, for the people who run it. It is an [http.Handler]
-// that fits any path, and answers GET and HEAD. Any goroutine may call the methods of a Page, except
-// inside a function of its [Options], of [ConnOptions] or of RegisterValues.
+// Page shows the connections of a program, for the people who run it. It is an [http.Handler] that fits any
+// path, and answers GET and HEAD. Where it is mounted behind something that forwards TCP, the default of
+// Options.Allow does not protect it: see [Loopback], and set Options.Token. Any goroutine may call the
+// methods of a Page, except inside a function of its [Options], of [ConnOptions] or of RegisterValues.
 //
 // A query selects:
 //
@@ -27,10 +28,12 @@ import (
 //	page=N       the Nth hundred of these; the first is 1
 //	conn=ID      one Conn, with its sessions and its events
 //	json         a [Snapshot] as JSON
+//	token=TOKEN  loads the page again, with a cookie in the place of Options.Token
 //
 // A Page keeps no Conn open and ends none.
 type Page struct {
 	o       *Options
+	token   *token          // or nil if none is required
 	boot    string          // names this Page, so that a browser notices that the program was restarted
 	ctx     context.Context // ends with Close
 	close   context.CancelFunc
@@ -79,6 +82,7 @@ const (
 // New returns a Page that shows nothing yet. Close it at the end of the program.
 func New(o *Options) *Page {
 	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}, gateNumbers: map[weak.Pointer[budget.Gate]]int{}}
+	p.token, p.o.Token = newToken(p.o.Token), ""
 	p.ctx, p.close = context.WithCancel(context.Background())
 	return p
 }

@@ -185,10 +185,17 @@ func (q *query) filter(lines []aboutInfo) *filter {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if status, why := p.refused(r); status != 0 {
-		if status == http.StatusMethodNotAllowed {
+		switch status {
+		case http.StatusMethodNotAllowed:
 			w.Header().Set("Allow", "GET, HEAD")
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
 		http.Error(w, why, status)
+		return
+	}
+	if p.token.isLink(r) {
+		p.token.serveCookie(w, r)
 		return
 	}
 	switch q := parseQuery(r); {

@@ -35,6 +35,7 @@ type connInfo struct {
 	State         string             `json:"state"`
 	AtGate        bool               `json:"at_gate,omitempty"`
 	Rotating      bool               `json:"rotating,omitempty"`
+	Rotation      *rotationInfo      `json:"rotation,omitempty"`
 	Since         time.Time          `json:"since"`
 	AwaySince     time.Time          `json:"away_since,omitzero"`
 	Session       uint64             `json:"session"`
@@ -64,6 +65,14 @@ type probeInfo struct {
 	Text    string    `json:"text,omitempty"`
 
 	word string // see causeInfo.word; empty: there is no error
+}
+
+// rotationInfo is the record rotation of the JSON. It does not change.
+type rotationInfo struct {
+	Failed int       `json:"failed"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason,omitempty"`
+	Text   string    `json:"text,omitempty"`
 }
 
 // probe returns the record for o, or nil if o is nil.
@@ -212,6 +221,9 @@ func (w *watched) snapshot(now time.Time, whole bool) connInfo {
 	defer w.mu.Unlock()
 	c.Cause, c.RoundTrip, c.bar = w.last, seconds(w.roundTrip), slices.Clone(w.sessions)
 	c.Lost, c.LostMore = w.lost(now)
+	if status.Rotating && status.State == reconnect.StateReady {
+		c.Rotation = w.failing
+	}
 	if w.away != 0 && trouble != troubleClosed {
 		c.AwaySince = time.Unix(0, w.away)
 	}

@@ -55,7 +55,7 @@ func TestTheJSONIsDocumented(t *testing.T) {
 	want := map[string]any{
 		"snapshot": Snapshot{}, "counts": countsInfo{}, "conn": connInfo{}, "stats": statsInfo{}, "subscriptions": subscriptionsInfo{},
 		"cause": causeInfo{}, "session": sessionInfo{}, "event": eventInfo{}, "gate": gateInfo{}, "breaker": breakerInfo{},
-		"probe": probeInfo{}, "about": aboutInfo{},
+		"probe": probeInfo{}, "rotation": rotationInfo{}, "about": aboutInfo{},
 		"group": groupInfo{}, "value": Value{},
 	}
 	require.Len(t, records, len(want))

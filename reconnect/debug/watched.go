@@ -41,6 +41,7 @@ type watched struct {
 	failed    bool          // it has ended by itself
 	last      *causeInfo    // why the last dial failed or the last session ended; nil: none did
 	roundTrip time.Duration // of the last probe that was answered; 0: none was
+	failing   *rotationInfo // the dials that have failed since a rotation began or a session was ready, or nil
 }
 
 // push appends an item to a list of the newest items. If there are limit of them the oldest is dropped.
@@ -82,7 +83,7 @@ func (w *watched) hooks() *reconnect.Trace {
 		SessionStart:   w.sessionStart,
 		SessionReady:   w.sessionReady,
 		SessionDone:    w.sessionDone,
-		RotateStart:    func(e reconnect.RotateStart) { w.done(rotateStart, rotateStart, event{session: e.Session}, e.Cause) },
+		RotateStart:    w.rotateStart,
 		RotateDone: func(e reconnect.RotateDone) {
 			w.done(rotateDone, rotateFailed, event{session: e.Session, took: e.Took}, e.Err)
 		},
@@ -98,7 +99,7 @@ func (w *watched) hooks() *reconnect.Trace {
 			}
 		},
 		SlowHandler: func(e reconnect.SlowHandler) {
-			w.happened(event{kind: slowHandler, session: e.Session, took: e.Since})
+			w.happened(event{kind: slowHandler, session: e.Session, cause: &causeInfo{Text: e.What}, took: e.Since})
 		},
 		Overdue: func(e reconnect.Overdue) {
 			w.happened(event{kind: overdue, cause: &causeInfo{Text: e.What}, took: e.Since})
@@ -153,7 +154,35 @@ func (w *watched) done(ok, failed *kind, e event, err error) {
 	w.note(e)
 }
 
+func (w *watched) rotateStart(e reconnect.RotateStart) {
+	w.done(rotateStart, rotateStart, event{session: e.Session}, e.Cause)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = nil
+}
+
+// fails notes the failed dial before a wait, if there was one.
+func (w *watched) fails(e reconnect.WaitStart) {
+	if e.Try <= 1 {
+		return
+	}
+	now := time.Now()
+	c := w.page.cause(e.Cause, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := rotationInfo{Since: now}
+	if w.failing != nil {
+		x = *w.failing
+	}
+	x.Failed = e.Try - 1
+	if c != nil && reasonOf(e.Cause) != backoff.ReasonLogins { // a wait for a login hides why the dial has failed
+		x.Reason, x.Text = c.Reason, c.Text
+	}
+	w.failing = &x
+}
+
 func (w *watched) waitStart(e reconnect.WaitStart) {
+	w.fails(e)
 	x := event{kind: waitStart, try: uint32(e.Try), took: e.Verdict.RetryAfter + e.Drawn, more: e.Verdict.RetryAfter, class: e.Verdict.Class}
 	switch {
 	case reasonOf(e.Cause) == backoff.ReasonLogins:
@@ -210,7 +239,7 @@ func (w *watched) sessionReady(r *reconnect.Session) {
 			s.Away = seconds(at - w.away)
 		}
 	}
-	w.newest, w.away = max(w.newest, r.Number), 0
+	w.newest, w.away, w.failing = max(w.newest, r.Number), 0, nil
 	w.note(event{at: at, kind: sessionReady, session: r.Number})
 }
 

@@ -294,6 +294,62 @@ func TestARotationIsPlanned(t *testing.T) {
 	})
 }
 
+// The page shows a rotation that never succeeds, with the session that is ready, until the
+// rotation has ended.
+func TestFailingRotationShows(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 2 {
+				return errLost
+			}
+			return nil
+		}})
+		s.page.Register("feed", c, nil)
+		s.refuse(errLost)
+		old := s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		require.Nil(t, s.one().Rotation) // the failed dial was before the rotation
+		s.accept()                       // session 2, which fails
+		since := time.Now()
+		s.refuse(errLost)
+		s.refuse(syscall.ECONNREFUSED)
+		got := s.one()
+		require.NotNil(t, got.Rotation)
+		require.True(t, since.Equal(got.Rotation.Since))
+		got.Rotation.Since = time.Time{}
+		require.Equal(t, &rotationInfo{Failed: 3, Reason: "refused", Text: "connection refused"}, got.Rotation)
+		require.Equal(t, []any{"ready", "ready", true}, []any{got.Condition, got.State, got.Rotating})
+		html := get(s.page, "/").Body.String()
+		require.Regexp(t, `rotation: 3 dials failed in <.*>20 s</.*>, last: connection refused<`, html)
+		require.NotContains(t, html, errLost.Error())
+
+		old.Fail(errLost) // an outage, which the page shows in another way
+		synctest.Wait()
+		require.Nil(t, s.one().Rotation)
+		s.refuse(errLost)
+		s.accept()
+		c.Rotate(3, reconnect.Advice{})
+		synctest.Wait()
+		require.Nil(t, s.one().Rotation)
+		s.refuse(errLost)
+		require.Equal(t, 1, s.one().Rotation.Failed)
+		require.Contains(t, get(s.page, "/").Body.String(), "rotation: 1 dial failed")
+		s.accept()
+		time.Sleep(time.Minute)
+		require.Nil(t, s.one().Rotation)
+		c.Rotate(4, reconnect.Advice{})
+		s.refuse(errLost)
+		require.Equal(t, 1, s.one().Rotation.Failed)
+		s.refuse(backoff.Permanent(errLost)) // which ends the rotation
+		require.Nil(t, s.one().Rotation)
+		c.Rotate(4, reconnect.Advice{})
+		synctest.Wait()
+		require.True(t, s.one().Rotating)
+		require.Nil(t, s.one().Rotation)
+	})
+}
+
 // Redial is for a session that is broken. It is a loss, as Seam.Planned says.
 func TestARedialIsALoss(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
