@@ -262,7 +262,7 @@ func (s *streams) read(r *rand.Rand) {
 		w.mu.Unlock()
 		if last != nil && !errors.Is(last, context.DeadlineExceeded) {
 			w.claim(OthersPass, left == 0, "%d did not come", left)
-			w.readEnded(last)
+			w.readEnded(last, w.now(), w.now())
 			return
 		}
 		w.claim(ContextOfItsOwn, last == nil || ended, "Events has the error of a context that goes on")

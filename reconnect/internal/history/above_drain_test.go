@@ -405,7 +405,7 @@ func (f *fleet) hear(session uint64, words []string) {
 	w := f.w
 	by := time.Now().Add(time.Duration(atoi(words[1])) * 4 / 5)
 	w.users.Go(func() {
-		w.push()
+		w.pushRotation()
 		w.mu.Lock()
 		w.meddled[session] = true
 		w.mu.Unlock()

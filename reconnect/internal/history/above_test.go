@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn/conntest"
@@ -148,13 +149,14 @@ func (w *world) serveAbove(p *peer, data string, err error) bool {
 
 // peer is a connection at the server.
 type peer struct {
-	w       *world
-	session uint64
-	pipe    *conntest.Pipe
-	ctx     context.Context
-	say     func(string) error
-	end     func(code int, reason string) error // closes the connection
-	work    *sync.WaitGroup                     // for goroutines that end with ctx
+	w        *world
+	session  uint64
+	pipe     *conntest.Pipe
+	ctx      context.Context
+	say      func(string) error
+	end      func(code int, reason string) error // closes the connection
+	work     *sync.WaitGroup                     // for goroutines that end with ctx
+	bursting atomic.Bool                         // a burst is in progress
 }
 
 // later says something after a while.

@@ -42,6 +42,8 @@ func (c *slowly) Write(b []byte) (int, error) {
 	return n, err
 }
 
+func (c *slowly) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
 func (c *slowly) HungUp() bool { return c.Conn.(interface{ HungUp() bool }).HungUp() }
 
 // salt is a short pause.

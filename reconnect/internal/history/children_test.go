@@ -69,6 +69,10 @@ func runHistories(t *testing.T) {
 		}
 		all.Failed++
 		first := r.Violations[0]
+		if *list {
+			fmt.Fprintf(pipe, "fail %q\n", fmt.Sprint(violated(r)))
+			continue
+		}
 		if *stopAtFirst {
 			fmt.Fprintf(pipe, "fail %q\n", fmt.Sprintf("%v\n%v", first, p))
 			break
@@ -81,6 +85,16 @@ func runHistories(t *testing.T) {
 	line, err := json.Marshal(all)
 	require.NoError(t, err)
 	fmt.Fprintf(pipe, "sum %s\n", line)
+}
+
+// violated returns the invariants that a history has violated.
+func violated(r Result) (names []Invariant) {
+	for _, v := range r.Violations {
+		if !slices.Contains(names, v.Invariant) {
+			names = append(names, v.Invariant)
+		}
+	}
+	return names
 }
 
 // runChildren runs the histories in so many processes.
@@ -103,7 +117,7 @@ func runChildren(t *testing.T, processes int) *sum {
 				part, done := runChild(ctx, t, seed, n, processes, max(time.Until(until), 1))
 				mu.Lock()
 				all.add(part)
-				enough := all.Failed > 20 || *stopAtFirst && all.Failed > 0
+				enough := !*list && all.Failed > 20 || *stopAtFirst && all.Failed > 0
 				mu.Unlock()
 				if *stopAtFirst && enough {
 					cancel()
@@ -131,7 +145,17 @@ func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int, longest
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+longest.String(), "-above="+*allAbove, "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
+	c := exec.CommandContext(ctx, os.Args[0],
+		"-test.run=^TestHistories$",
+		fmt.Sprint("-histories=", n),
+		fmt.Sprint("-seed=", seed),
+		fmt.Sprint("-for=", longest),
+		"-above="+*allAbove,
+		"-only="+*only,
+		"-without="+*without,
+		fmt.Sprint("-first=", *stopAtFirst),
+		fmt.Sprint("-list=", *list),
+	)
 	c.Env = append(os.Environ(), step+"="+strconv.Itoa(by), "GOMAXPROCS=1")
 	if os.Getenv("GOGC") == "" {
 		c.Env = append(c.Env, "GOGC=400") // a history leaves much garbage, and keeps little

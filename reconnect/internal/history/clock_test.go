@@ -150,6 +150,10 @@ func (c *located) LocalAddr() net.Addr {
 	return c.Conn.LocalAddr()
 }
 
+// ReadsOn reports whether the reader may read the connection itself. With Apart it may not, because
+// the scheduler decides whether the reader or the supervisor gets the turn.
+func (c *located) ReadsOn() bool { return c.w.set.Leads && !c.w.set.Apart }
+
 func (c *located) HungUp() bool { return c.Conn.(interface{ HungUp() bool }).HungUp() }
 
 // livePeer checks that a session whose peer was there to the end has not ended as silent. The caller holds w.mu.

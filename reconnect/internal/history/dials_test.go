@@ -2,16 +2,20 @@ package history
 
 import (
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 
-// mirror is a schedule.Dials that is told what the hooks of a Conn report, and must say the same as the one inside. It follows
-// until something happens that no hook shows in full: a kick, a rotation, a wait that the machine itself has drawn, or a second
-// dial beside a gate. world.mu guards it.
+// mirror is a schedule.Dials that gets what the hooks of a Conn report, and must return the same as
+// the one inside. It has the options that should be in force: see dialOptions. It follows until
+// something happens that no hook shows in full: a kick, a wait that the machine itself has drawn, a
+// second dial beside a gate, or a session that is lost before the one that is to replace it is
+// ready. A rotation begins with a new mirror. world.mu guards it.
 type mirror struct {
 	w        *world
 	dials    schedule.Dials
@@ -24,6 +28,12 @@ type mirror struct {
 	which    map[int]int             // the dials under way, by the number of the try
 	cut      map[int]bool            // those that are being cut
 	answered bool                    // there is a session
+	session  uint64                  // the last one
+	moves    bool                    // a dial waits at the gate again, for another host
+	replaces uint64                  // session being replaced, or 0 if it has ended
+	aside    bool                    // the replaced session ends, and the other supervisor asks
+	rotated  bool                    // it has begun with a rotation
+	before   *mirror                 // the mirror of the session that is being replaced, or nil
 }
 
 // asked is one call of a policy.
@@ -38,11 +48,85 @@ func (w *world) newMirror() *mirror {
 	if w.set.StartSpread > 0 || w.set.Policy == 0 { // that policy has limits on the first dial
 		return nil
 	}
-	m := &mirror{w: w, which: make(map[int]int), cut: make(map[int]bool)}
-	o := &schedule.DialOptions{Policy: playback{m}, OneConnection: w.set.OneConnection, StableAfter: w.stableAfter()}
-	m.dials = schedule.NewDials(o.WithDefaults(), rand.New(rand.NewPCG(0, 0)))
-	m.dials.Start(w.start)
+	return w.mirrorFrom(w.start, false)
+}
+
+// mirrorFrom returns a mirror of a supervisor that has begun at a time, in a rotation or not.
+func (w *world) mirrorFrom(at time.Time, rotation bool) *mirror {
+	m := &mirror{w: w, which: make(map[int]int), cut: make(map[int]bool), rotated: rotation}
+	m.dials = schedule.NewDials(m.dialOptions(rotation), rand.New(rand.NewPCG(0, 0)))
+	m.dials.Start(at)
 	return m
+}
+
+// dialOptions returns the options that should be in force: in a rotation there is one dial at a
+// time, until a session of the supervisor was ready. Only the first dial of the Conn has a
+// StartSpread.
+func (m *mirror) dialOptions(rotation bool) *schedule.DialOptions {
+	o := &schedule.DialOptions{
+		Policy:        playback{m},
+		OneConnection: m.w.set.OneConnection || rotation,
+		StableAfter:   m.w.stableAfter(),
+	}
+	return o.WithDefaults()
+}
+
+// invariant returns what a mirror checks.
+func (m *mirror) invariant() Invariant {
+	if m.rotated {
+		return RotatedDialsAccept
+	}
+	return DialsAccept
+}
+
+// rotates is called when the rotation of a session begins. If the session stays meanwhile, the
+// supervisor that makes the next one has a mirror of its own. The caller holds w.mu.
+func (w *world) rotates(session uint64) {
+	if reconnect.Overlap(w.set.Overlap) == reconnect.OverlapBreakFirst || w.set.OneConnection || w.set.Policy == 0 {
+		return
+	}
+	m := w.mirrorFrom(time.Now(), true)
+	m.replaces, m.before = session, w.mirror
+	m.dead = w.pending["RotateStart"] != nil // the supervisor begins when that has returned
+	w.mirror = m
+}
+
+// hasRotated is called when a rotation has ended. If it has failed and the session stays, the
+// mirror of that session goes on.
+func (m *mirror) hasRotated(err error) {
+	if m == nil {
+		return
+	}
+	if err != nil && m.replaces != 0 {
+		m.w.mirror = m.before
+	}
+	m.before = nil
+}
+
+// ends is called when a session ends, before the calls of the judge and the policy.
+func (m *mirror) ends(session uint64) {
+	switch {
+	case m == nil:
+	case session != m.replaces:
+		m.dead = m.dead || m.aside
+	case m.answered && m.w.of(m.session).ready:
+		m.aside = true
+	default: // which supervisor redials depends on whether the other one waits
+		m.dead, m.before, m.replaces = true, nil, 0
+	}
+}
+
+// hasEnded is called when a session has ended, after the calls of the judge and the policy. planned
+// says that it was closed for the next one, which is dialed at once.
+func (m *mirror) hasEnded(session uint64, planned bool) {
+	switch {
+	case m == nil:
+	case session == m.replaces:
+		m.aside, m.replaces = false, 0
+	case m.follows() && planned:
+		m.flush()
+		m.dials.Kick(time.Now())
+	}
 }
 
 // playback is the policy of the mirror: it says what that of the Conn has said.
@@ -64,14 +148,21 @@ func (m playback) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 // refuse notes that the machine does not accept the history.
 func (m *mirror) refuse(format string, args ...any) {
 	if !m.dead {
-		m.w.check(DialsAccept, false, format, args...)
+		m.w.check(m.invariant(), false, format, args...)
 	}
 	m.dead = true
 }
 
-// follows reports whether the mirror still follows. The caller holds w.mu.
+// follows reports whether the mirror still follows. In the widened library it follows until a session is
+// rotated: a session can be lost before SessionReady there, and the mirror cannot tell which supervisor asks.
+// The caller holds w.mu.
 func (m *mirror) follows() bool {
-	return m != nil && !m.dead && len(m.w.pushes) == 0 && !m.w.rotated && m.w.closing == 0 && m.w.mayEnd == ""
+	if m == nil || m.dead || m.rotated && yield.Used() {
+		return false
+	}
+	w := m.w
+	held := w.blocked || w.set.Blocks && w.acted // by a callback
+	return !m.aside && !w.closedOrMay() && !held
 }
 
 // flush reports the last failure, unless that was done.
@@ -121,7 +212,7 @@ func (w *world) classify(err error) backoff.Verdict {
 	defer w.mu.Unlock()
 	if m := w.mirror; m.follows() {
 		m.verdict = v
-		if s := w.of(w.started); m.answered && s.ready {
+		if s := w.of(m.session); m.answered && s.ready {
 			m.lost(w.now() - s.readyAt)
 		} else if m.answered {
 			m.lost(-1)
@@ -135,9 +226,13 @@ func (m *mirror) begins() {
 	if !m.follows() {
 		return
 	}
+	if m.moves {
+		m.moves = false
+		return
+	}
 	m.flush()
 	a := m.dials.Next(time.Now())
-	m.w.check(DialsAccept, a.Do == schedule.DoDial || m.dead, "a dial begins, and the machine says %+v", a)
+	m.w.check(m.invariant(), a.Do == schedule.DoDial || m.dead, "a dial begins, and the machine says %+v", a)
 	if m.dead = m.dead || a.Do != schedule.DoDial || m.w.set.Gate && len(m.which) > 0; !m.dead {
 		m.which[a.Attempt.Number] = a.Which
 	}
@@ -147,7 +242,7 @@ func (m *mirror) begins() {
 func (m *mirror) tried(try int) {
 	if m.follows() {
 		_, ok := m.which[try]
-		m.w.check(DialsAccept, ok, "dial %d begins, and the machine has none of that number", try)
+		m.w.check(m.invariant(), ok, "dial %d begins, and the machine has none of that number", try)
 		m.dead = !ok
 	}
 }
@@ -165,7 +260,8 @@ func (m *mirror) connected(try int) {
 // hung is called when a handshake hangs.
 func (m *mirror) hung(try int) {
 	if m.follows() {
-		m.w.check(DialsAccept, m.did.Do == schedule.DoKeep && m.did.Which == m.which[try], "dial %d hangs, and the machine says %+v", try, m.did)
+		m.w.check(m.invariant(), m.did.Do == schedule.DoKeep && m.did.Which == m.which[try],
+			"dial %d hangs, and the machine says %+v", try, m.did)
 		m.did = schedule.Action{}
 	}
 }
@@ -173,6 +269,10 @@ func (m *mirror) hung(try int) {
 // ended is called when a dial has ended.
 func (m *mirror) ended(e reconnect.DialDone) {
 	if !m.follows() {
+		return
+	}
+	if e.Err != nil && strings.Contains(e.Err.Error(), "has waited at the gate for another host") {
+		m.moves = true
 		return
 	}
 	m.flush()
@@ -212,7 +312,12 @@ func (m *mirror) ended(e reconnect.DialDone) {
 func (m *mirror) lost(ready time.Duration) {
 	if m.follows() && m.answered {
 		at := time.Now()
-		m.pending, m.since = func(v backoff.Verdict) { m.dials.Ended(v, ready, at) }, at
+		m.pending, m.since = func(v backoff.Verdict) {
+			if ready >= 0 {
+				m.dials.Use(m.dialOptions(false))
+			}
+			m.dials.Ended(v, ready, at)
+		}, at
 		m.answered = false
 	}
 }
@@ -225,7 +330,11 @@ func (m *mirror) waits(e reconnect.WaitStart) {
 	if m.follows() {
 		m.flush()
 		due := time.Until(m.dials.Due())
-		m.w.check(DialsAccept, m.dead || max(due, 0) == e.Verdict.RetryAfter+e.Drawn && m.dials.Attempts()+1 == e.Try,
-			"the wait before dial %d is %v and %v, and the machine says %v before dial %d", e.Try, e.Verdict.RetryAfter, e.Drawn, due, m.dials.Attempts()+1)
+		m.w.check(m.invariant(), m.dead || max(due, 0) == e.Verdict.RetryAfter+e.Drawn && m.dials.Attempts()+1 == e.Try,
+			"the wait before dial %d is %v and %v, and the machine says %v before dial %d",
+			e.Try, e.Verdict.RetryAfter, e.Drawn, due, m.dials.Attempts()+1)
 	}
 }
+
+// RotatedDialsAccept is DialsAccept for the supervisors that rotations have begun.
+const RotatedDialsAccept Invariant = "3: the machine that decides about dials accepts the history since a rotation"

@@ -8,13 +8,16 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// goexit ends the goroutine of OnSession.
-func (w *world) goexit(context.Context) {
-	w.allowEnd("Goexit")
-	w.mu.Lock()
-	w.exited = true
-	w.mu.Unlock()
-	runtime.Goexit()
+// goexit returns what ends the goroutine of a callback.
+func (w *world) goexit(name string) func(context.Context) {
+	return func(context.Context) {
+		w.allowEnd("Goexit")
+		w.mu.Lock()
+		w.exited = true
+		w.exits = append(w.exits, what(name))
+		w.mu.Unlock()
+		runtime.Goexit()
+	}
 }
 
 // finish checks what can be known only when all is over.

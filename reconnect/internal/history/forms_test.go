@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/binary"
@@ -284,7 +285,7 @@ var wrong = happening{"wrong", 0, func(w *world, r *rand.Rand, e Event) {
 func (f form) breaksNow(message string) bool {
 	w := f.w
 	w.mu.Lock()
-	rec, r := w.piped(f.p), w.wrongNext
+	rec, r := w.piped(f.p), cmp.Or(w.wrongNext, w.wrongEach)
 	if rec.broken {
 		w.mu.Unlock()
 		return true

@@ -17,9 +17,10 @@ const (
 // watchedGate is a gate that counts its permits.
 type watchedGate struct {
 	*budget.Gate
-	w     *world
-	limit int // permits at a time
-	line  *lineModel
+	w      *world
+	limit  int // permits at a time
+	line   *lineModel
+	others *budget.Gate // for all other hosts
 }
 
 func (w *world) newGate() *watchedGate {
@@ -29,15 +30,22 @@ func (w *world) newGate() *watchedGate {
 	if err != nil {
 		panic(err)
 	}
+	others, err := budget.NewGate(&budget.GateOptions{Rand: w.source(4)})
+	if err != nil {
+		panic(err)
+	}
 	if limit == 0 {
 		limit = 16
 	}
 	m.window = limit
-	return &watchedGate{g, w, limit, m}
+	return &watchedGate{g, w, limit, m, others}
 }
 
 // Acquire is that of the gate.
 func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
+	if host != address { // an advised one, whose line has no model
+		return g.others.Acquire(ctx, host)
+	}
 	s := g.Status(host)
 	g.w.mu.Lock()
 	place := g.line.join(s)

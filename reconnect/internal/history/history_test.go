@@ -27,6 +27,7 @@ var (
 	only        = flag.String("only", "", "the numbers of the events that happen; empty: all")
 	without     = flag.String("without", "", "the settings that have their defaults")
 	stopAtFirst = flag.Bool("first", false, "stop at the first history that fails, and do not shrink it")
+	list        = flag.Bool("list", false, "print what each history that fails violates; never stop or shrink")
 	verbose     = flag.Bool("show", false, "print the plan and the trace of each history")
 	replays     = flag.Int("replays", 20, "how many histories TestAHistoryReplaysExactly runs twice")
 )
@@ -97,8 +98,9 @@ func drawn(t *testing.T, seed uint64) *Plan {
 // scheduler decides which comes first. Each plan has Apart, so that little that matters happens at one instant. A trace leaves out what
 // no salt keeps apart: what a reader gets when the end has begun, and the mark of a session that is lost as soon as it is ready.
 //
-// Of the seeds below 300, four (179, 247, 253, 275) may have another trace now and then: two goroutines wait for one turn, such as that of
-// OnMessage or of a Write that Pace holds back, and the scheduler decides which is next.
+// Of the seeds below 300, a few (65, 85, 102, 176) may have another trace in some runs: two goroutines
+// wait for one turn, such as that of OnMessage or of a Write that Pace holds back, and the scheduler
+// decides which is next.
 func TestAHistoryReplaysExactly(t *testing.T) {
 	digest := sha256.New()
 	for seed := range uint64(*replays) {
@@ -125,7 +127,11 @@ func indexes(p *Plan) (all []int) {
 }
 
 // laterSettings are those that were added when there were seeds that had failed, in the order of time.
-var laterSettings = []string{"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd", "Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly", "Unlimited"}
+var laterSettings = []string{
+	"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd",
+	"Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly", "Unlimited",
+	"ReaderTakes", "Leads", "Bursts", "Hears", "Single", "Blocks", "Receives", "Lasts", "Dues", "ShortDrain", "Turns",
+}
 
 // before returns the plan of a seed without the settings that there were not before one of them was added.
 func before(t *testing.T, setting string, p *Plan) *Plan {
@@ -186,6 +192,26 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		550001691, // the plan: a message whose compressed form was larger than twice the ReadLimit and 64 KiB
 	} {
 		require.Empty(t, Run(t, before(t, "Unlimited", drawn(t, seed))).Violations, "seed %d", seed)
+	}
+	for _, seed := range []uint64{
+		1328, 2445, // the check: a dial beside which a kick had begun another
+		1517,         // the check: a hook that called Close at the instant of Shutdown
+		40511, 40576, // the library: an Overlapped seam of a session that was not read during a slow SessionReady
+		703640, 705087, 732152, // the library: an Overlapped seam of a session that waited for room at its end
+		745898,       // the library: a slow OnMessage, for a message that was held through a rotation
+		701410,       // the library: a SlowHandler of a session before a rotation, which Done did not wait for
+		50398, 50871, // the library: a keep-alive that closed a retired session, before its messages were read
+		55025, 55947, // the check: a message that expired in a write that was stuck
+		714675,         // the library: a Keep that ended its goroutine, so that a rotation had no RotateDone
+		705133,         // the library: an Overdue that ended its goroutine, so that a dial outlived Done
+		744871,         // the library: an Overlapped seam of a session whose end waited for a slow ProbeStart
+		90510,          // the check: a kick beside a dial that was answered
+		713114,         // the check: a reader that took longer for a message than Shutdown waits
+		728285,         // the check: a WaitStart that blocked
+		710821, 717192, // the check: a server that read late what came behind a login
+		745387, // the check: a Keep that blocked before the policy was asked
+	} {
+		require.Empty(t, Run(t, drawn(t, seed)).Violations, "seed %d", seed)
 	}
 }
 

@@ -72,10 +72,11 @@ var allKinds = []happening{
 	{"goexit", 1, func(w *world, r *rand.Rand, e Event) {
 		switch r.IntN(8) {
 		case 0, 4:
-			w.actNext("OnSession", w.goexit)
+			w.actNext("OnSession", w.goexit("OnSession"))
 		case 1:
 			all := append([]string{"DialDone", "DialHung", "SessionStart", "WaitDone", "RotateDone", "ProbeDone", "SlowHandler"}, callbacks...)
-			w.actNext(all[r.IntN(len(all))], w.goexit)
+			name := all[r.IntN(len(all))]
+			w.actNext(name, w.goexit(name))
 		}
 	}},
 
@@ -166,7 +167,28 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
-	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession} {
+	for _, k := range lastingKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Lasts && !w.calmed.Load() {
+				k.do(w, r, e)
+			}
+		}}
+	}
+	for _, k := range dueKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Dues && !w.calmed.Load() {
+				k.do(w, r, e)
+			}
+		}}
+	}
+	for _, k := range turnedKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Turns && !w.calmed.Load() {
+				k.do(w, r, e)
+			}
+		}}
+	}
+	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback} {
 		byName[k.name] = k
 	}
 	return byName
@@ -246,8 +268,19 @@ func (w *world) sendSome(r *rand.Rand, e Event, n int) {
 	}
 }
 
-// push notes that we allow a dial more.
+// push notes that we allow a dial more, which no mirror knows.
 func (w *world) push() {
+	w.pushRotation()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mirror != nil {
+		w.mirror.dead = true
+	}
+	clear(w.dialing) // a dial beside which a kick begins another may go on
+}
+
+// pushRotation notes that we allow a dial more, in a rotation.
+func (w *world) pushRotation() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pushes = append(w.pushes, w.now())
@@ -265,7 +298,7 @@ func (w *world) redial() {
 var errRedial = errors.New("the user dials again")
 
 func (w *world) rotate(r *rand.Rand) {
-	w.push()
+	w.pushRotation()
 	n := w.conn.Status().Session
 	var a reconnect.Advice
 	switch r.IntN(4) {

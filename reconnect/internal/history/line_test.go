@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget/line"
+	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 
 // lineModel is a second queue for one host, written apart from line.Queue. The model sees each dial that asks for a permit, each
@@ -118,9 +119,10 @@ func (m *lineModel) at(now time.Time) (first bool) {
 	return true
 }
 
-// follows reports whether the model still follows.
+// follows reports whether the model still follows. It follows no widened library, where another dial comes
+// between a call and what the model hears of it.
 func (m *lineModel) follows() bool {
-	m.dead = m.dead || len(m.w.result.Violations) > 0
+	m.dead = m.dead || yield.Used() || len(m.w.result.Violations) > 0
 	return !m.dead
 }
 

@@ -26,6 +26,7 @@ func (w *world) budget() *budget.Logins {
 	if err != nil {
 		panic(err)
 	}
+	w.logins = l
 	return l
 }
 

@@ -94,7 +94,9 @@ type networkRecord struct {
 	down        bool                    // what the gate must think of the host
 	probe       *permit                 // the permit that was given since; nil: none is out
 	wrongNext   *rand.Rand              // the next message breaks the protocol; nil: it does not
+	wrongEach   *rand.Rand              // draws the message of each session that breaks the protocol, or nil
 	rotateNext  int                     // so many sessions are rotated as soon as they are ready
+	unserved    bool                    // a dial was answered, and its session has not begun
 	missing     int                     // answers in a row that there is no such host
 	unearned    int                     // dials and sessions in a row that have earned nothing
 	failedAt    time.Duration           // when the last dial or session was lost
@@ -214,7 +216,7 @@ func (w *world) rotateWhenReady(n uint64) {
 		}
 		runtime.Gosched()
 	}
-	w.push()
+	w.pushRotation()
 	w.mu.Lock()
 	w.meddled[n] = true
 	w.mu.Unlock()

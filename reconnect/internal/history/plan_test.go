@@ -97,6 +97,17 @@ type Settings struct {
 	FetchesStop    bool          // of a Bridge: a fetch fails for good now and then
 	TurnsOpenly    bool          // of a Bridge: a connection goes on when the server counts anew
 	Unlimited      bool          // Liveness.Limit is negative
+	ReaderTakes    time.Duration // for each message, until the faults are over
+	Leads          bool          // the reader may read the connection itself
+	Bursts         bool          // the server sends bursts of messages
+	Hears          bool          // the history ends with a Shutdown and a reader that reads to the end
+	Blocks         bool          // callbacks block, and each of them may act
+	Receives       bool          // of Blocks: a layer has Receive
+	Lasts          bool          // faults of the server last until the faults are over
+	Dues           bool          // there are events after which something is due
+	ShortDrain     time.Duration // replaces Drain
+	Turns          bool          // there are events that follow a rotation
+	Single         bool          // the server allows one session and closes the others
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
@@ -138,6 +149,12 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawForms()
 	p.drawOdd()
 	p.drawWide()
+	p.drawSlowReader()
+	p.drawParting()
+	p.drawBlocked()
+	p.drawLasting()
+	p.drawDue()
+	p.drawTurned()
 	return p
 }
 
@@ -283,6 +300,7 @@ func (s Settings) possible() Settings {
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
 	}
+	s.Receives = s.Receives && s.Blocks
 	s.Allowed = s.Allowed && s.RotateAfter > 0
 	s.Expected = s.Expected && s.Stall > 0
 	s.AwaitsReceipts = s.AwaitsReceipts && !s.NoReceipts

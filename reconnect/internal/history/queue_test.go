@@ -185,6 +185,8 @@ func (p *plainQueue) add(e queue.Entry, now time.Time) bool {
 func (p *plainQueue) next(s queue.Step) any {
 	for i := 0; i < len(p.items); {
 		switch e := p.items[i]; {
+		case slices.Contains(s.Skipped, e.ID):
+			i++
 		case late(e, s.Now):
 			p.drop(i, queue.Expired)
 		case slices.Contains(s.Passed, e.ID):

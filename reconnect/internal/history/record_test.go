@@ -8,6 +8,8 @@ import (
 
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // recordOf is what is known of a run. world.mu guards it.
@@ -18,6 +20,9 @@ type recordOf struct {
 	pipeOf   map[*websocket.Conn]*conntest.Pipe
 	dead     []*conntest.Pipe // connections that were stalled for good when the faults ended
 	pending  map[string]func(ctx context.Context)
+	reports  map[string]int // how often a callback was reported as slow, by SlowHandler.What
+	acting   int            // callbacks that are doing what was planned
+	peers    map[uint64]*peer
 
 	started     uint64 // sessions
 	dials       []time.Duration
@@ -32,6 +37,10 @@ type recordOf struct {
 	waitFrom    time.Duration
 	closedAt    time.Duration   // when Close was called, which Shutdown may have preceded; 0: not yet
 	closedReady bool            // a session was ready then
+	askedUntil  time.Duration   // the end of the longest wait that a server has requested, also in a close frame
+	advisedAt   time.Duration   // a close frame has allowed no dial before
+	shut        time.Duration   // when Shutdown was called, or 0
+	logins      *budget.Logins  // or nil
 	closing     time.Duration   // when Shutdown or Close was called, whichever was first; 0: not yet
 	mayEnd      string          // why the Conn may end by itself
 	notBefore   time.Duration   // when the server allows the next dial
@@ -40,11 +49,17 @@ type recordOf struct {
 	pushes      []time.Duration // when kicks and the like came, which allow more dials
 	meddled     map[uint64]bool // sessions that were ended, or asked to end, on our side
 	rotated     bool
-	exited      bool            // a callback has ended its goroutine
-	allowedAt   time.Duration   // when Allowed was true
-	markHeld    map[uint64]bool // the mark of a session is held
-	rotateDone  time.Duration   // when the last rotation had ended
-	held        bool            // OnMessage has acted, and so it may have taken long
+	turning     bool                  // since the last rotation began no session was ready
+	rotations   []time.Duration       // when they began
+	dialing     map[int]time.Duration // when the dials that do not hang have begun, by try
+	refuses     *loginRefusal         // of each login, or nil
+	exited      bool                  // a callback has ended its goroutine
+	exits       []string              // the names of such callbacks
+	allowedAt   time.Duration         // when Allowed was true
+	markHeld    map[uint64]bool       // the mark of a session is held
+	rotateDone  time.Duration         // when the last rotation had ended
+	blocked     bool                  // a callback has blocked
+	held        bool                  // OnMessage, or another callback, may have taken long
 	contexts    map[string]context.Context
 	traffic     int // lines of the trace that are messages
 
@@ -61,6 +76,7 @@ type recordOf struct {
 	have        int // the last event that the application knows of; -1: it knows nothing for certain
 	silentUntil time.Duration
 	readPause   time.Duration // the reader reads nothing before
+	endTakes    time.Duration // how long the reader takes for each message at the end
 	made        []*loginMade
 	loginWait   bool        // the last wait was for a login
 	advices     int         // so many have named an address
@@ -79,19 +95,25 @@ type session struct {
 	seam           bool // the reader got it
 	startedAt      time.Duration
 	readyAt        time.Duration
+	reason         backoff.Reason // of the end
+	endedAt        time.Duration
 	lostAt         time.Duration // when Layer.Lost was called; -1: not yet
 	delivered      bool          // a message was handed to the reader in OnSession
 	delivering     bool          // Deliver was called
 	probes         int
 	logins         int
-	sent           []int // the events that the server has sent, in order
-	next           int   // the next message that the reader expects
+	sent           []int // the events that the server has begun to send, in order
+	wrote          int   // how many of them it has written
+	burst          bursts
+	ahead          map[uint64]position // what the server had written to the other sessions when this one logged in
+	next           int                 // the next message that the reader expects
 	heard          time.Duration
 	pipe           *conntest.Pipe
-	end            *told // what was said first of its end, by the seam or by SessionDone; nil: nothing yet
-	jumps          int   // of the clock, before it was ready
-	lastOrder      int   // of the messages that arrived
-	written        int   // the greatest message.after of the writes that arrived
+	contexts       []context.Context // of callbacks
+	end            *told             // first report of its end, by the seam or by SessionDone, or nil
+	jumps          int               // of the clock, before it was ready
+	lastOrder      int               // of the messages that arrived
+	written        int               // the greatest message.after of the writes that arrived
 }
 
 // message is one message of the user.
@@ -101,6 +123,7 @@ type message struct {
 	order    int // of acceptance by Send; 0: by Write
 	after    int // the order of the last message that Send had accepted before this Write
 	out      reconnect.Outgoing
+	sentAt   time.Duration // time of Send, or 0 if it was given to Write or SendWait
 	due      time.Duration // no write may begin later; 0: ever
 	accepted bool
 	refused  bool
@@ -131,11 +154,30 @@ type fault struct {
 
 func newRecord() recordOf {
 	return recordOf{
-		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
-		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
-		advised: make(map[int]int), ages: make(map[time.Duration]bool), statuses: make(map[int]bool), markHeld: make(map[uint64]bool),
-		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
-		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
+		sessions: make(map[uint64]*session),
+		messages: make(map[string]*message),
+		pipes:    make(map[*conntest.Pipe]*pipe),
+		pipeOf:   make(map[*websocket.Conn]*conntest.Pipe),
+		pending:  make(map[string]func(context.Context)),
+		reports:  make(map[string]int),
+		peers:    make(map[uint64]*peer),
+		ended:    make(map[string]int),
+		statuses: make(map[int]bool),
+		dialing:  make(map[int]time.Duration),
+		ages:     make(map[time.Duration]bool),
+		drawn:    make(map[time.Duration]int),
+		waiting:  -1,
+		meddled:  make(map[uint64]bool),
+		markHeld: make(map[uint64]bool),
+		contexts: make(map[string]context.Context),
+		marks:    make(map[uint64]int),
+		have:     -1,
+		advised:  make(map[int]int),
+		networkRecord: networkRecord{
+			announced: -1,
+			moved:     make(map[*conntest.Pipe]bool),
+			asked:     make(map[*conntest.Pipe]bool),
+		},
 	}
 }
 

@@ -3,6 +3,7 @@ package history
 import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 
 // told is what a seam, and SessionDone, say of the end of a session.
@@ -31,8 +32,14 @@ func (w *world) seamIsTrue(seam *reconnect.Seam) {
 	for n := seam.Session + 2; next != nil && !next.ready && w.sessions[n] != nil; n++ {
 		next = w.sessions[n]
 	}
-	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && next != nil && next.ready, "no session was ready beside %d: %+v", s.number, seam)
-	if seam.Reason == backoff.ReasonRotated && overlaps && w.set.Reader == readPush && !w.acted && w.closing == 0 { // else the reader may be behind
+	// In the widened library the reader may come between the step that makes a session ready and SessionReady.
+	ready := next != nil && (next.ready || yield.Used() && next.opened)
+	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && ready, "no session was ready beside %d: %+v", s.number, seam)
+	w.overlapIsWhole(seam, s, next)
+	rec := w.pipes[s.pipe]
+	whole := s.pipe != nil && rec != nil && len(rec.faults) == 0 // else it may have broken while it was closed
+	current := w.set.Reader == readPush && !w.acted && !w.held   // else the reader may be behind
+	if seam.Reason == backoff.ReasonRotated && overlaps && whole && current && w.closing == 0 {
 		w.check(OverlapIsTrue, seam.Overlapped, "session %d was closed because it was replaced, and its reader was not behind: %v, overlapped %t", s.number, seam, seam.Overlapped)
 	}
 }

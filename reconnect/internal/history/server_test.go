@@ -97,6 +97,9 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 		return
 	}
 	s := w.admit(p, login)
+	if s != nil && w.refusesLogin(p, end) {
+		return
+	}
 	if s == nil || say(fmt.Sprint("welcome ", s.number)) != nil {
 		return
 	}
@@ -112,8 +115,13 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	feeding.Go(func() { w.feed(ctx, s, from, both) })
 	defer feeding.Wait()
 	defer cancel()
-	peer := &peer{w, s.number, p, ctx, both, end, &feeding}
+	peer := &peer{w: w, session: s.number, pipe: p, ctx: ctx, say: both, end: end, work: &feeding}
+	w.mu.Lock()
+	w.peers[s.number] = peer
+	w.mu.Unlock()
+	defer w.depart(s.number)
 	w.above.admit(peer)
+	w.endOthers(s.number)
 	for {
 		data, err := read()
 		if err == nil {
@@ -154,6 +162,10 @@ func (w *world) admit(p *conntest.Pipe, login string) *session {
 	w.log("login %d", n)
 	w.check(OneLogin, s.logins == 1, "%d logins of session %d", s.logins, n)
 	s.pipe, w.piped(p).session = p, n
+	s.ahead = make(map[uint64]position)
+	for other, o := range w.sessions {
+		s.ahead[other] = o.reaches()
+	}
 	return s
 }
 
@@ -172,6 +184,9 @@ func (w *world) feed(ctx context.Context, s *session, from int, say func(string)
 		if say(w.text(s.number, i, n)) != nil {
 			return
 		}
+		w.mu.Lock()
+		s.wrote = i + 1
+		w.mu.Unlock()
 	}
 }
 

@@ -13,21 +13,23 @@ import (
 // trace returns hooks that record each event, and check it.
 func (w *world) trace() *reconnect.Trace {
 	return &reconnect.Trace{
-		GateStart: func(reconnect.GateStart) {
+		GateStart: then(w, "GateStart", func(reconnect.GateStart) {
 			w.event("gate start")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.dialsBeside()
 			w.mirror.begins()
-		},
-		GateDone:  func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) },
+		}),
+		GateDone:  then(w, "GateDone", func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) }),
 		DialStart: w.dialStart,
 		DialHung: then(w, "DialHung", func(e reconnect.DialHung) {
 			w.event("dial hung")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.verdicts.beside = true
+			delete(w.dialing, e.Try)
 			w.mirror.hung(e.Try)
+			w.besideHung()
 		}),
 		DialDone: then(w, "DialDone", w.dialDone),
 		SessionStart: then(w, "SessionStart", func(s *reconnect.Session) {
@@ -38,6 +40,9 @@ func (w *world) trace() *reconnect.Trace {
 			w.verdicts.unknown, w.verdicts.beside = w.verdicts.unknown || w.verdicts.beside, false
 			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
 			w.of(s.Number).started, w.of(s.Number).startedAt = true, w.now()
+			if w.mirror != nil {
+				w.mirror.session = s.Number
+			}
 		}),
 		SessionReady: w.sessionReady,
 		SessionDone:  w.sessionDone,
@@ -45,7 +50,9 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("rotate start")
 			w.mu.Lock()
 			w.rotatesByAge(e)
-			w.rotated = true
+			w.rotates(e.Session)
+			w.rotationPace()
+			w.rotated, w.turning = true, true
 			w.meddled[e.Session] = true
 			w.mu.Unlock()
 			w.callback("RotateStart", nil)
@@ -54,22 +61,24 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("rotate done")
 			w.mu.Lock()
 			w.rotateDone = w.now()
+			w.mirror.hasRotated(e.Err)
 			w.verdicts.unknown = true // the other supervisor may go on
 			w.mu.Unlock()
 			w.spill(e.Err)
 		}),
 		WaitStart: w.waitStart,
 		WaitDone:  then(w, "WaitDone", w.waitDone),
-		ConnDone: func(e reconnect.ConnDone) {
+		ConnDone: then(w, "ConnDone", func(e reconnect.ConnDone) {
 			w.event("conn done")
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.connDone = true
 			w.secrets(e.Err)
+			w.exitIsNamed(e.Err)
 			if end, ok := errors.AsType[*reconnect.EndError](e.Err); ok {
 				w.check(OnlyGoneEnds, w.mayEnd != "", "the Conn has ended by itself: %v", end)
 			}
-		},
+		}),
 		ProbeStart: func(e reconnect.ProbeStart) {
 			w.event("probe start")
 			w.mu.Lock()
@@ -83,13 +92,18 @@ func (w *world) trace() *reconnect.Trace {
 		ProbeDone: then(w, "ProbeDone", func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) }),
 		SlowHandler: then(w, "SlowHandler", func(e reconnect.SlowHandler) {
 			w.event("slow handler")
-			w.claim(SlowIsSlow, e.Since >= w.silence()/3, "a handler is slow after %v, and the limit is %v", e.Since, w.silence())
+			w.reported(e.What)
+			if e.What != "Probe" { // which has a limit of its own
+				w.claim(SlowIsSlow, e.Since >= w.silence()/3,
+					"%s is slow after %v, and the limit is %v", e.What, e.Since, w.silence())
+			}
 		}),
-		Overdue: func(e reconnect.Overdue) {
+		Overdue: then(w, "Overdue", func(e reconnect.Overdue) {
+			w.reported(e.What)
 			w.mu.Lock()
 			w.log("overdue %s", e.What)
 			w.mu.Unlock()
-		},
+		}),
 	}
 }
 
@@ -107,7 +121,8 @@ func (w *world) event(name string) {
 	defer w.mu.Unlock()
 	w.log("%s", name)
 	w.ended[name]++
-	w.check(NothingAfterTheEnd, !w.connDone, "%s after ConnDone", name)
+	w.result.Events["("+name+")"]++
+	w.check(NothingAfterTheEnd, !w.connDone || name == "slow handler", "%s after ConnDone", name)
 }
 
 func (w *world) spill(err error) {
@@ -126,6 +141,9 @@ func (w *world) dialStart(e reconnect.DialStart) {
 	w.dialsBeside()
 	now := w.now()
 	w.loginLeft()
+	w.hangsInTime(e.Try)
+	w.check(AdviceKept, now >= w.advisedAt || w.rotating(),
+		"a dial at %v, and a close frame asked for %v", now, w.advisedAt)
 	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
 	w.dials = append(w.dials, now)
 	most := 60
@@ -156,6 +174,8 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log("dial: %v", kind(e.Err))
+	delete(w.dialing, e.Try)
+	w.unserved = e.Err == nil
 	w.failedAt = w.now()
 	w.mirror.ended(e)
 	w.secrets(e.Err)
@@ -183,6 +203,7 @@ func (w *world) sessionReady(s *reconnect.Session) {
 	n := w.of(s.Number)
 	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
 	n.ready, n.readyAt, n.jumps, w.missing = true, w.now(), w.jumps, 0
+	w.turning = false
 	c, ours := w.conn, w.meddled[s.Number]
 	w.mu.Unlock()
 	if c != nil && !ours && !w.ending() {
@@ -199,7 +220,7 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.failedAt = w.now()
 	w.secrets(e.Cause)
 	s := w.of(e.Session)
-	s.done = true
+	s.done, s.reason, s.endedAt = true, e.Reason, w.now()
 	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) && !errors.Is(e.Cause, context.Canceled) || !s.ready || w.closing > 0 || w.exited, "session %d ends with %v", e.Session, e.Cause)
 	if errors.Is(e.Cause, reconnect.ErrSilent) {
 		w.check(SilentOnlyAfterProbes, s.probes >= 2 && !w.set.Unlimited || w.checked >= s.readyAt && w.checked > 0 || w.jumps > s.jumps, "session %d ends as silent after %d probes", e.Session, s.probes)
@@ -212,10 +233,13 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.endIsOne(s, told{e.Planned, e.Reason})
 	w.livePeer(s, e)
 	w.earned(e)
+	w.replacedInTime(s)
+	w.past(s, e)
 	if e.Stable {
 		w.verdicts.last, w.verdicts.unknown = backoff.ClassOK, w.rotated
 	}
 	w.trueCause(s, e)
+	w.mirror.hasEnded(e.Session, e.Planned)
 	w.mu.Unlock()
 	w.callback("SessionDone", nil)
 }
@@ -231,7 +255,8 @@ func (w *world) opening(s *session) {
 		limit = 30 * time.Second
 	}
 	took := w.now() - s.startedAt
-	w.check(OpeningIsBounded, took <= limit+15*time.Second, "session %d was not ready for %v", s.number, took) // 15 s for callbacks that take long
+	limit += 15 * time.Second // for callbacks that take long
+	w.check(OpeningIsBounded, w.blocked || took <= limit, "session %d was not ready for %v", s.number, took)
 }
 
 func (w *world) waitStart(e reconnect.WaitStart) {
@@ -252,6 +277,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		}
 	}
 	w.waitsSlowly(e)
+	w.askedUntil = max(w.askedUntil, w.now()+e.Verdict.RetryAfter)
 	w.verdictAsStated(e)
 	if e.Cause == nil {
 		w.check(SpreadOnce, e.Drawn == 0 || w.started == 0 && len(w.dials) == 0 && e.Drawn < w.set.StartSpread, "a wait without a cause: %+v", e)
@@ -270,7 +296,9 @@ func (w *world) waitDone(e reconnect.WaitDone) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.rotated {
-		w.check(WaitIsKept, e.Kicked || w.closing > 0 || w.now()-w.waitFrom == w.waiting || w.mayEnd != "", "%v of %v", w.now()-w.waitFrom, w.waiting)
+		took := w.now() - w.waitFrom
+		mayDiffer := w.blocked || e.Kicked || w.closedOrMay()
+		w.check(WaitIsKept, mayDiffer || took == w.waiting, "%v of %v", took, w.waiting)
 	}
 	if w.waiting = -1; w.announced >= 0 {
 		w.waited = w.now() - w.waitFrom

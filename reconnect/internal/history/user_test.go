@@ -15,6 +15,11 @@ import (
 
 // login is OnSession.
 func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
+	w.mu.Lock()
+	beside := w.ended["dial start"] - w.ended["dial done"]
+	w.check(CutBeforeLogin, beside == 0 || w.turning || w.rotating(), "%d dials are in progress", beside)
+	w.of(o.Session).contexts = append(w.of(o.Session).contexts, ctx)
+	w.mu.Unlock()
 	w.callback("OnSession", ctx)
 	r := w.plan.stream(10_000 + o.Session)
 	l := w.logsIn()
@@ -95,9 +100,11 @@ func (w *world) callback(name string, ctx context.Context) {
 		w.acted = true
 		w.held = w.held || name == "OnMessage"
 		w.slowProbe = w.slowProbe || name == "SessionReady" || name == "ProbeStart"
+		w.acting++
 	}
 	w.mu.Unlock()
 	if act != nil {
+		defer w.actsNoMore()
 		w.salt() // what has led to the callback comes first
 		act(ctx)
 		w.salt() // and what follows from the act, before what follows from the callback
@@ -109,11 +116,27 @@ func (w *world) onMessage(ctx context.Context, m reconnect.Message) {
 	w.mu.Lock()
 	w.handedOver(m, late)
 	w.check(OneCallback, !w.inMessage, "OnMessage beside another call")
+	if s := w.of(m.Session); len(s.contexts) < 3 {
+		s.contexts = append(s.contexts, ctx)
+	}
 	w.inMessage = true
 	w.mu.Unlock()
 	w.message(m)
 	defer w.leave(&w.inMessage)
+	if d := w.readerTakes(); d > 0 {
+		w.mu.Lock()
+		w.held = true
+		w.mu.Unlock()
+		time.Sleep(d)
+	}
 	w.callback("OnMessage", ctx)
+}
+
+// actsNoMore notes that a callback has done what was planned, also if that has ended its goroutine.
+func (w *world) actsNoMore() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acting--
 }
 
 // leave notes that a callback is over, also if its goroutine ends.
@@ -135,6 +158,7 @@ func (w *world) onSeam(ctx context.Context, s *reconnect.Seam) {
 
 // read reads until the Conn has ended, in the way of the plan.
 func (w *world) read() {
+	defer close(w.reader)
 	r := w.plan.stream(6)
 	if w.set.Reader == readLate {
 		for !w.calmed.Load() && !w.ending() {
@@ -150,14 +174,21 @@ func (w *world) read() {
 		return
 	}
 	buf := make([]byte, 512)
+	early := w.plan.stream(20) // decides which contexts are done before the Read
 	for {
 		w.rest()
 		limit := time.Duration(1 + r.Int64N(int64(3*time.Second)))
 		ctx, cancel := contextFor(context.Background(), limit, limit%2 == 0)
 		at, late := w.now(), w.closed.Load()
+		over := w.set.ReaderTakes > 0 && early.IntN(8) == 0
+		if over {
+			limit = 0
+			cancel()
+		}
 		m, err := w.conn.Read(ctx, buf)
 		cancel()
 		w.readAfterClose(late, err)
+		w.readAfterCancel(over, err)
 		seam, lost := errors.AsType[*reconnect.Seam](err)
 		switch {
 		case err == nil:
@@ -167,7 +198,7 @@ func (w *world) read() {
 		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 			w.claim(ContextOfItsOwn, w.now() == at+limit, "Read has the error of a context after %v of %v", w.now()-at, limit)
 		default:
-			w.readEnded(err)
+			w.readEnded(err, at, w.now())
 			return
 		}
 	}
@@ -188,9 +219,11 @@ func (w *world) readMessages(r *rand.Rand) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.Int64N(int64(20*time.Second))))
 		var last error
-		late := w.closed.Load()
+		late, over, at, ended := w.closed.Load(), false, w.now(), w.now()
 		for m, err := range w.conn.Messages(ctx) {
+			ended = w.now()
 			w.readAfterClose(late, err)
+			w.readAfterCancel(over, err)
 			if err == nil {
 				w.mu.Lock()
 				w.handedOver(m, false)
@@ -208,11 +241,13 @@ func (w *world) readMessages(r *rand.Rand) {
 			if r.IntN(50) == 0 {
 				break
 			}
-			late = w.closed.Load()
+			if last == nil {
+				late, over, at = w.closed.Load(), ctx.Err() != nil, w.now()
+			}
 		}
 		cancel()
 		if last != nil && !errors.Is(last, context.DeadlineExceeded) {
-			w.readEnded(last)
+			w.readEnded(last, at, ended)
 			return
 		}
 	}
@@ -220,10 +255,17 @@ func (w *world) readMessages(r *rand.Rand) {
 
 // rest keeps the reader from reading while it pauses.
 func (w *world) rest() {
+	takes := w.readerTakes()
 	w.mu.Lock()
+	if w.calmed.Load() {
+		w.readPause = 0
+	}
+	if takes > 0 {
+		w.readPause = max(w.readPause, w.now()+takes)
+	}
 	until := w.readPause
 	w.mu.Unlock()
-	if d := until - w.now(); d > 0 && !w.calmed.Load() {
+	if d := until - w.now(); d > 0 {
 		time.Sleep(d)
 	}
 }
@@ -234,9 +276,10 @@ func (w *world) ending() bool {
 	return w.closing > 0
 }
 
-func (w *world) readEnded(err error) {
+func (w *world) readEnded(err error, began, ended time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.readEndsAtClose(began, ended)
 	w.check(ContextOfItsOwn, errors.Is(err, net.ErrClosed), "the reader ends with %v", err)
 	w.secrets(err)
 }
@@ -274,6 +317,10 @@ func (w *world) message(m reconnect.Message) {
 	}
 	var number uint64
 	var i, n int
+	if _, err := fmt.Sscanf(data, "burst %d %d", &number, &i); err == nil {
+		w.heardBurst(s, number, i)
+		return
+	}
 	_, err := fmt.Sscanf(data, "%d %d %d", &number, &i, &n)
 	whole := err == nil && number == m.Session && i < len(s.sent) && s.sent[i] == n && data == w.text(number, i, n)
 	w.check(WholeMessages, whole, "session %d: %.40q of %d bytes", m.Session, data, len(data))
@@ -304,9 +351,9 @@ func (w *world) readLog(format string, args ...any) {
 func (w *world) seam(seam *reconnect.Seam) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The scheduler decides whether a reader gets the mark of a session that is lost as soon as it is ready, and what comes when the end
-	// has begun.
-	if w.closing == 0 && (seam.Lost+seam.Dropped > 0 || w.set.Reader == readPush) {
+	// The scheduler decides whether a reader, or OnSeam, gets the mark of a session that is lost as soon as
+	// it is ready, and what comes when the end has begun.
+	if w.closing == 0 && seam.Lost+seam.Dropped > 0 {
 		w.log("seam of %d: lost %d, dropped %d, planned %t, refetch %t: %v", seam.Session, seam.Lost, seam.Dropped, seam.Planned, seam.Refetch, coarse(seam.Reason))
 	}
 	w.secrets(seam.Cause)
@@ -402,6 +449,18 @@ func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.D
 		w.check(ContextOfItsOwn, took >= limit || ctx.Err() != nil, "Write has the error of a context after %v of %v", took, limit)
 	}
 	w.settled(m, fate, err)
+	w.refusedSoon(at, err != nil && fate == reconnect.FateDropped)
+	if err == nil && w.closing == 0 {
+		w.users.Go(func() { w.lookWritten(m, at+limit) })
+	}
+}
+
+// lookWritten calls writtenInTime when a message that was written has arrived.
+func (w *world) lookWritten(m *message, until time.Duration) {
+	w.pause(time.Second + 4*w.set.Lag)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writtenInTime(m, until)
 }
 
 // newMessage draws a message.
@@ -443,9 +502,11 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 		ctx, cancel := contextFor(context.Background(), wait, m.size%2 == 0)
 		defer cancel()
 		m.order = -1 // not known
+		at := w.now()
 		err := w.conn.SendWait(ctx, m.out)
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.refusedSoon(at, err != nil)
 		w.tookIn(m, err)
 		return
 	}
@@ -456,6 +517,7 @@ func (w *world) sendMessage(r *rand.Rand, m *message, wait time.Duration) {
 	m.order = w.order
 	m.late = m.out.Session != 0 && w.of(m.out.Session).done
 	w.mu.Unlock()
+	m.sentAt = max(w.now(), 1)
 	err := w.conn.Send(m.out)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -506,6 +568,7 @@ func (w *world) onReceipt(ctx context.Context, got reconnect.Receipt) {
 	m := got.Outgoing.Tag.(*message)
 	w.settled(m, got.Fate, got.Err)
 	w.writtenInOrder(m, got)
+	w.expiresInTime(m, got)
 	began := got.Began.Sub(w.start)
 	if m.due > 0 && !got.Began.IsZero() {
 		w.check(DeadlineKept, began < m.due, "the write of %s began at %v, and was due at %v", m.id, began, m.due)
@@ -519,8 +582,19 @@ func (w *world) onReceipt(ctx context.Context, got reconnect.Receipt) {
 }
 
 func (w *world) keep(ctx context.Context, o reconnect.Outgoing, _ error) bool {
+	w.kept(o)
 	w.callback("Keep", ctx)
+	w.kept(o)
 	return w.calmed.Load() || len(o.Data)%3 > 0
+}
+
+// kept checks that a message that Keep gets has no fate yet.
+func (w *world) kept(o reconnect.Outgoing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m, ok := o.Tag.(*message); ok {
+		w.check(KeptIsOurs, len(m.fates) == 0, "%s: %v", m.id, m.fates)
+	}
 }
 
 // layerLost and layerEnd are those of a Layer.
@@ -531,6 +605,7 @@ func (w *world) layerLost(session uint64, cause error) {
 	w.secrets(cause)
 	s := w.of(session)
 	s.lostAt = w.now()
+	w.mirror.ends(session)
 	w.opening(s)
 }
 

@@ -44,8 +44,9 @@ type world struct {
 	above   above
 	over    chan struct{} // closed when the users are to end
 	users   sync.WaitGroup
-	calmed  atomic.Bool // the faults are over
-	closed  atomic.Bool // Close has returned
+	reader  chan struct{} // closed when the reader has ended, or nil
+	calmed  atomic.Bool   // the faults are over
+	closed  atomic.Bool   // Close has returned
 
 	sending sync.Mutex // held while a message is given to Send, so that the order of acceptance is known
 
@@ -102,6 +103,7 @@ func (w *world) run() {
 	w.conn = c
 	w.mu.Unlock()
 	if w.set.Reader != readPush && w.set.InboxOverflow != 3 {
+		w.reader = make(chan struct{})
 		w.users.Go(w.read)
 	}
 	// Let things happen.
@@ -204,6 +206,7 @@ func (w *world) recover() {
 	}
 	if after := w.standing(); w.set.RotateAfter == 0 {
 		w.endQuiet()
+		w.reservationsEnd()
 		w.claim(Stays, before == after, "%v was %v", after, before)
 		happened := w.events() - events
 		w.claim(Quiet, happened < 400, "%d events", happened)
@@ -216,6 +219,7 @@ func (w *world) recover() {
 	}
 	w.write(context.Background(), w.plan.stream(7), "last", 2*time.Minute)
 	w.pause(time.Second + 4*w.set.Lag)
+	w.sendLast()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := w.messages["last"]
@@ -313,6 +317,9 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 			apart(p, w.set.Lag, n)
 			nc = &slowly{nc, readTakes(n)}
 		}
+		if w.set.Hears {
+			return &halfCloser{&located{nc, w, p}}, nil
+		}
 		return &located{nc, w, p}, nil
 	}
 	return nc, nil // it has ended already
@@ -349,6 +356,9 @@ func (w *world) options() *reconnect.Options {
 		Liveness:     reconnect.Liveness{Limit: s.Silence, ProbeEvery: s.ProbeEvery},
 		Stall:        reconnect.Stall{Limit: s.Stall},
 		CloseTimeout: s.CloseTimeout,
+	}
+	if s.ShortDrain > 0 {
+		o.Rotate.Drain = s.ShortDrain
 	}
 	if s.Unlimited {
 		o.Liveness.Limit = -1
@@ -392,6 +402,7 @@ func (w *world) options() *reconnect.Options {
 	}
 	w.wide(o)
 	w.above.options(o)
+	w.blocking(o)
 	w.hearing(o)
 	return o
 }
@@ -399,10 +410,18 @@ func (w *world) options() *reconnect.Options {
 // end ends the Conn in one of several ways.
 func (w *world) end() {
 	r := w.plan.stream(5)
-	shutdown := func(limit time.Duration) {
+	if w.set.Hears && !w.hasEnded() {
+		w.prelude(w.plan.stream(19))
+	}
+	shutdown := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		at := w.now()
+		w.mu.Lock()
+		if w.shut == 0 {
+			w.shut = at
+		}
+		w.mu.Unlock()
 		err := w.conn.Shutdown(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -411,6 +430,7 @@ func (w *world) end() {
 		if unsent, ok := errors.AsType[*reconnect.UnsentError](err); ok {
 			w.unsent = unsent.Unsent
 		}
+		return err
 	}
 	w.mu.Lock()
 	if w.closing == 0 { // else a callback has called Close
@@ -418,7 +438,17 @@ func (w *world) end() {
 	}
 	w.log("ending %d", w.set.Ending)
 	w.mu.Unlock()
-	switch w.set.Ending {
+	ending := w.set.Ending
+	if w.set.Hears {
+		ending = endHears
+	}
+	parted := false // in order
+	switch ending {
+	case endHears:
+		s, all := w.due()
+		err := shutdown(time.Hour)
+		parted = err == nil
+		w.heard(s, all, err)
 	case endShutdown:
 		shutdown(time.Hour)
 	case endShutdownSoon:
@@ -440,6 +470,9 @@ func (w *world) end() {
 	w.claim(NothingLeft, w.network.Open() == 0, "open: %v", w.network.Conns(""))
 	w.claim(StateIsNewest, w.conn.State() == reconnect.StateClosed, "after Done: %v", w.conn.State())
 	w.mu.Lock()
+	if parted {
+		w.goodbyes()
+	}
 	w.log("done %v", kind(w.conn.Err()))
 	w.mu.Unlock()
 }
@@ -451,6 +484,7 @@ const (
 	endShutdownSoon
 	endBoth
 	endings
+	endHears = endings // not drawn: Settings.Hears replaces what was
 )
 
 // kind is an error in the trace: its reason.
