@@ -52,9 +52,10 @@ import (
 // the held messages. Live messages that leave no number out close the gap, too. Other streams go on
 // meanwhile.
 //
-// The Bridge recognizes duplicates by number only. An item without a number (Last is 0) is passed on at
-// once if its stream has numbers. In a stream without numbers the item is held until there is a
-// snapshot; some changes may then come twice, in the snapshot and after it.
+// The Bridge recognizes duplicates by number only. An item without a number (Last is 0) is passed on
+// immediately if its stream has numbers. In a stream without numbers, which begins with a snapshot
+// as any stream does, the item is held while the stream is stale; some changes may then come twice,
+// in the snapshot and after it.
 //
 // One goroutine ranges over Events. Any goroutine may call the other methods.
 type Bridge[K comparable, T any] struct {
@@ -162,9 +163,10 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 // has not begun begins as if by Follow with a zero Cursor. If there are Options.Streams streams already,
 // Refetch does nothing.
 //
-// session is the number of the session in which that was so, such as Event.Session of a
-// subscription.Set. The reader may be behind: when it meets the seam of an earlier session, the
-// stream is fetched at once, because it was subscribed again since. 0 stands for no session.
+// session is the number of the session in which that was so, such as [reconnect.Message].Session of the
+// answer that has confirmed the subscription. The reader may be behind: when it meets the seam of an
+// earlier session, the stream is fetched immediately, because it was subscribed again since. 0 stands
+// for no session.
 func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

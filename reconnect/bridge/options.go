@@ -76,13 +76,13 @@ type Options[K comparable, T any] struct {
 	// after a seam, and after Follow, a stream is fetched only after one of these:
 	//
 	//   - a live message of the stream
-	//   - a call of [Bridge.Refetch] for the stream, for instance when the subscription.Set reports
-	//     its key as held; the Set does so for the next session of a rotation, too, and the stream
-	//     is stale for a moment then
+	//   - a call of [Bridge.Refetch] for the stream, such as after a Wait of the subscription.Set has
+	//     returned nil for a key that was added
 	//   - the mark of [reconnect.Options].MarkRefetch, for all streams
 	//
 	// If the keys are Essential in the Set, a ready session has their subscriptions, and
-	// AwaitSubscribed is not needed. Default: a stream is fetched as soon as a session is ready.
+	// AwaitSubscribed is not needed. The package documentation has a table. Default: a stream is
+	// fetched as soon as a session is ready.
 	AwaitSubscribed bool
 
 	// Fetches is how many calls of Past, Snapshot and Ask may run at once, for all streams together.

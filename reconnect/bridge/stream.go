@@ -88,6 +88,10 @@ func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
 			b.push(Event[K, T]{Kind: EventOther, Item: it, Session: m.Session, Message: m})
 			return
 		}
+		if it.Last == 0 && !it.Snapshot && b.snapshots() {
+			s.reset = true
+			b.snapshotFirst(s)
+		}
 	}
 	if s.waits {
 		b.subscribed(s)
@@ -171,9 +175,13 @@ func (b *Bridge[K, T]) begins(s *stream[K, T], it *Item[K, T]) {
 		return
 	}
 	s.apart, s.epoch, s.reset = true, it.Epoch, true
-	if s.stale {
-		return
+	if !s.stale {
+		b.snapshotFirst(s)
 	}
+}
+
+// snapshotFirst makes s, whose first message has come, stale until its first snapshot.
+func (b *Bridge[K, T]) snapshotFirst(s *stream[K, T]) {
 	b.expect(s) // because the subscription brings one
 	b.gap(s, ErrBegins, 0)
 }
