@@ -71,12 +71,14 @@ func newBench(tb testing.TB) *call.Client[uint64] {
 }
 
 // asking returns a function that asks one question, which gives the same memory to each.
-func asking(tb testing.TB, client *call.Client[uint64]) func() {
+func asking(tb testing.TB, client *call.Client[uint64], repeatable bool) func() {
 	question, ctx := make([]byte, mirrorSize), tb.Context()
 	return func() {
 		id := client.Next()
 		binary.LittleEndian.PutUint64(question, id)
-		m, err := client.Do(ctx, call.Request[uint64]{ID: id, Message: conn.Message{Type: conn.Binary, Data: question}})
+		m, err := client.Do(ctx, call.Request[uint64]{
+			ID: id, Message: conn.Message{Type: conn.Binary, Data: question}, Repeatable: repeatable,
+		})
 		if err != nil || binary.LittleEndian.Uint64(m.Data) != id {
 			tb.Error("no answer of its own: ", err)
 		}
@@ -85,12 +87,18 @@ func asking(tb testing.TB, client *call.Client[uint64]) func() {
 
 // The question, its channel, and the data of the answer.
 func TestADoAllocatesTwoObjectsAndItsAnswer(t *testing.T) {
-	ask := asking(t, newBench(t))
+	ask := asking(t, newBench(t), false)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, ask), 3.0)
+}
+
+// It waits in no line while a session is ready.
+func TestARepeatableQuestionAllocatesNoMore(t *testing.T) {
+	ask := asking(t, newBench(t), true)
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, ask), 3.0)
 }
 
 func BenchmarkDo(b *testing.B) {
-	ask := asking(b, newBench(b))
+	ask := asking(b, newBench(b), false)
 	b.ReportAllocs()
 	for b.Loop() {
 		ask()
@@ -103,7 +111,7 @@ func BenchmarkDoParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.SetParallelism(max(1, 64/runtime.GOMAXPROCS(0)))
 	b.RunParallel(func(pb *testing.PB) {
-		ask := asking(b, client)
+		ask := asking(b, client, false)
 		for pb.Next() {
 			ask()
 		}

@@ -186,7 +186,7 @@ func (c *Client[K]) lost(session uint64, cause error) {
 func (c *Client[K]) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended, c.ready = err, 0
+	c.ended = err
 	c.lose(err, func(q *question[K]) bool { return q.session != 0 })
 }
 

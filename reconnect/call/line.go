@@ -44,11 +44,9 @@ func (l *line[K]) leave(q *question[K]) bool {
 	if l.last == q.place {
 		l.last = cmp.Or(q.place.Prev(), q.place.Next())
 	}
-	first := l.Front() == q.place
 	l.Remove(q.place)
-	if q.place = nil; first {
-		l.wake()
-	}
+	q.place = nil
+	l.wake()
 	return true
 }
 

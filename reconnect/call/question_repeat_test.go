@@ -232,6 +232,20 @@ func TestTheContextEndsAQuestionInTheLine(t *testing.T) {
 	})
 }
 
+// Also if there is only one before it.
+func TestANewQuestionGoesBehindTheOneThatGoesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		s.repeat("1 a")
+		lose(peer)
+		peer = s.acceptHeld()
+		s.repeat("2 b")
+		peer.Release()
+		wantWritten(t, peer, "1 a", "2 b")
+	})
+}
+
 // The same for one that has not the turn, and sleeps.
 func TestTheContextEndsAQuestionBehindTheFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -298,4 +312,30 @@ func TestAQuestionWhoseSessionEndsDuringItsWriteKeepsItsTurn(t *testing.T) {
 		first.wantAnswer("1 A")
 		second.wantAnswer("2 B")
 	})
+}
+
+// A layer before the Client is slow in Lost, so that the Client is notified of the loss after the writes
+// of its questions have failed.
+func TestRepeatableQuestionsGoAgainInTheirOrderAfterALateLost(t *testing.T) {
+	for _, policy := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := down(policy)
+			o.Layers = []*reconnect.Layer{{Lost: func(uint64, error) { time.Sleep(time.Second) }}}
+			s.open(o)
+			peer := s.acceptHeld()
+			var questions []string
+			var all []*asked
+			for i := range 20 {
+				questions = append(questions, fmt.Sprintf("%d q", i))
+				all = append(all, s.repeat(questions[i]))
+			}
+			lose(peer)
+			peer = s.accept()
+			wantWritten(t, peer, questions...)
+			answer(peer, questions...)
+			for i, a := range all {
+				a.wantAnswer(questions[i])
+			}
+		})
+	}
 }

@@ -108,6 +108,22 @@ func TestAQuestionWhoseWriteWasNotBegunIsDropped(t *testing.T) {
 	})
 }
 
+// The same for a question that was queued behind another one.
+func TestAQueuedQuestionWhoseWriteWasNotBegunIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := new(reconnect.Options)
+		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
+		s.open(o)
+		peer := s.acceptHeld()
+		s.ask("1 a")
+		queued := s.ask("2 b")
+		peer.FailWriteAfter(1, fmt.Errorf("%w: %w", conn.ErrNotWritten, errGone))
+		peer.Release()
+		lost := queued.wantLost(reconnect.FateDropped, 1)
+		require.ErrorIs(t, lost.Err, errGone)
+	})
+}
+
 func TestAQuestionForOneSessionGoesByNoOther(t *testing.T) {
 	for _, policy := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
@@ -144,7 +160,9 @@ func TestTheContextEndsAQuestion(t *testing.T) {
 		writing.wantWaiting()
 		peer.Release()
 		writing.wantError(reconnect.FateUnknown, errGone)
+		admitted := s.client.Stats().Asked
 		s.do(ctx, request("4 d")).wantError(reconnect.FateDropped, errGone)
+		require.Equal(t, admitted, s.client.Stats().Asked, "whose context has ended before")
 		wantWritten(t, peer, "1 a", "2 b")
 		require.Equal(t, reconnect.StateReady, s.conn.State())
 		require.Equal(t, 2, s.client.Stats().Reserved, "of those that were sent")

@@ -18,6 +18,9 @@ var advices = map[string]drain.Advice{
 	"redial/1 url=wss://b.example:8443/x/%20":             {URL: "wss://b.example:8443/x/%20"},
 	"redial/1 wait=12s spread=30s url=ws://[::1]:8080/ws": {Wait: 12 * time.Second, Spread: 30 * time.Second, URL: "ws://[::1]:8080/ws"},
 	"redial/1 wait=30m0s spread=30m0s":                    {Wait: 30 * time.Minute, Spread: 30 * time.Minute},
+	"redial/1 wait=1h0m0s":                                {Wait: time.Hour},
+	"redial/1 url=wss://b.example:65535":                  {URL: "wss://b.example:65535"},
+	"redial/1 url=ws://b.example:1":                       {URL: "ws://b.example:1"},
 }
 
 // refusal returns the error of New for an Advice.
@@ -61,6 +64,7 @@ func TestAnAdviceThatNoClientCouldObeyIsAnError(t *testing.T) {
 	for _, host := range []string{"wss://", "wss://:80", "//b.example", "wss:b.example", "wss://b\u00fccher.example", "wss://b.example/#x", "wss://b.example/?", "wss://b.example:65536", "wss://b.example:0"} {
 		require.Error(t, refusal(drain.Advice{URL: host}), host)
 	}
+	require.ErrorContains(t, refusal(drain.Advice{URL: "wss://b.example/\x7f"}), "want ASCII without spaces")
 	require.NoError(t, refusal(drain.Advice{URL: "wss://b.example/" + strings.Repeat("x", 94)}))
 }
 

@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,33 @@ func TestHungClosesAreBounded(t *testing.T) {
 		require.Equal(t, 25*time.Second, s.now(), "the last two began after 15 s")
 		synctest.Wait()
 		require.EqualValues(t, 32, calls.Load(), "none begins after the drain")
+	})
+}
+
+// Drain does not wait for the only connection whose closer cannot be called any more.
+func TestOneConnectionMayBeLeft(t *testing.T) {
+	withGroup(t, drain.Options{Lead: -1, Window: -1, Closers: 1}, func(t *testing.T, s *scene) {
+		stuck := hang(t)
+		for range 17 {
+			s.Add(stuck)
+		}
+		require.EqualError(t, s.Drain(context.Background()), "drain: hung: 16, not closed: 1")
+		require.Equal(t, 25*time.Second, s.now(), "the last began after 15 s")
+	})
+}
+
+// Though no other closer can be called, a handler may still return in time.
+func TestDrainWaitsForAHandlerThoughClosersHang(t *testing.T) {
+	withGroup(t, drain.Options{Lead: -1, Window: -1, Closers: 1}, func(t *testing.T, s *scene) {
+		stuck := hang(t)
+		for range 16 {
+			s.Add(stuck)
+		}
+		h := s.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(30 * time.Second) }))
+		go ask(h) // Drain waits for it
+		synctest.Wait()
+		require.EqualError(t, s.Drain(context.Background()), "drain: hung: 16")
+		require.Equal(t, 30*time.Second, s.now())
 	})
 }
 

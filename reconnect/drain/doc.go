@@ -36,8 +36,9 @@
 //     code 1012 (service restart). [Group.Handler] answers new requests with 503, and a Retry-After
 //     that is drawn for each client.
 //  3. Drain returns when the last connection has gone and the handlers have returned. If its
-//     context ends before, all connections that are left are closed at once, and Drain returns
-//     after CloseTimeout (10 s) at the latest.
+//     context ends before, the connections that are left are closed without waiting for their
+//     moments, as many at a time as Closers allows, and Drain returns after CloseTimeout (10 s)
+//     at the latest, even if some were never closed: see [Group.Drain].
 //
 // The Window must be long enough for the servers that get the clients: 10,000 clients and servers
 // that take 500 handshakes a second need 20 s at least.

@@ -234,6 +234,35 @@ func TestTwoCallsAreOneDrain(t *testing.T) {
 	})
 }
 
+// A drain that was not hurried stays so, whatever becomes of the contexts of later calls.
+func TestContextDoneAfterTheDrainHurriesNothing(t *testing.T) {
+	withGroup(t, soon, func(t *testing.T, s *scene) {
+		s.add(1, 1)
+		s.drain()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errEnough)
+		for range 20 { // the drain and the context are both over
+			require.NoError(t, s.Drain(ctx))
+		}
+	})
+}
+
+// CloseTimeout counts from the first context that is done.
+func TestSecondHurryDoesNotProlongTheDrain(t *testing.T) {
+	withGroup(t, drain.Options{}, func(t *testing.T, s *scene) {
+		s.Add(hang(t))
+		early, cancel := context.WithCancelCause(t.Context())
+		cancel(errEnough)
+		first := s.begin(early)
+		time.Sleep(5 * time.Second)
+		late, cancelLate := context.WithCancel(t.Context())
+		cancelLate()
+		require.ErrorIs(t, s.Drain(late), errEnough)
+		require.ErrorIs(t, first(), errEnough)
+		require.Equal(t, 10*time.Second, s.now())
+	})
+}
+
 // There is no time for a warning any more.
 func TestAHurriedDrainWarnsNobody(t *testing.T) {
 	withGroup(t, drain.Options{}, func(t *testing.T, s *scene) {

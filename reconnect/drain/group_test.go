@@ -1,9 +1,11 @@
 package drain_test
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,12 +139,29 @@ func TestASlowNoticeDoesNotDelayTheClose(t *testing.T) {
 
 func TestANoticeComesBeforeTheAge(t *testing.T) {
 	withGroup(t, drain.Options{MaxAge: time.Hour, Warn: time.Minute}, func(t *testing.T, s *scene) {
+		time.Sleep(24 * time.Hour) // the Group is older than the connection
 		s.AddNotice(s.closer(1, 0), s.noticer(1, 0))
 		time.Sleep(2 * time.Hour)
 		told := s.notices()[0]
 		require.Equal(t, told.at+time.Minute, told.by)
 		require.Equal(t, told.by, s.closes()[0].at)
-		require.InDelta(t, time.Hour, told.by, float64(6*time.Minute))
+		require.InDelta(t, 25*time.Hour, told.by, float64(6*time.Minute))
+	})
+}
+
+// The ages of connections with a notice are drawn from the same range as all others.
+func TestANoticeDoesNotChangeTheAge(t *testing.T) {
+	o := drain.Options{MaxAge: time.Hour, Window: time.Hour, Warn: 10 * time.Minute}
+	withGroup(t, o, func(t *testing.T, s *scene) {
+		time.Sleep(24 * time.Hour)
+		for i := range 1000 {
+			s.AddNotice(s.closer(i, 0), s.noticer(i, 0))
+		}
+		time.Sleep(2 * time.Hour)
+		closed := s.closes()
+		require.Len(t, closed, 1000)
+		require.InDelta(t, 24*time.Hour+54*time.Minute, closed[0].at, float64(time.Minute))
+		require.InDelta(t, 24*time.Hour+66*time.Minute, closed[999].at, float64(time.Minute))
 	})
 }
 
@@ -197,6 +216,28 @@ func TestAPromisedTimeIsKeptInADrain(t *testing.T) {
 	})
 }
 
+// Clients whose time was promised before the drain take no slots of the window from the others.
+func TestTheOthersSpreadOverTheWholeWindow(t *testing.T) {
+	o := drain.Options{MaxAge: 2 * time.Minute, Warn: time.Minute, Lead: -1}
+	withGroup(t, o, func(t *testing.T, s *scene) {
+		for i := range 20 {
+			s.AddNotice(s.closer(i, 0), s.noticer(i, 0))
+		}
+		time.Sleep(90 * time.Second)
+		require.Len(t, s.notices(), 20)
+		s.add(100, 104)
+		require.Empty(t, s.closes())
+		s.drain()
+		last := time.Duration(0)
+		for _, e := range s.closes() {
+			if e.member >= 100 {
+				last = e.at
+			}
+		}
+		require.GreaterOrEqual(t, last, (90+48)*time.Second, "in the last fifth of the window")
+	})
+}
+
 // Such a close is one of MaxAge, though the lead of a drain has begun.
 func TestAPromisedCloseInTheLeadIsARenewal(t *testing.T) {
 	withGroup(t, drain.Options{MaxAge: time.Hour, Warn: 10 * time.Second}, func(t *testing.T, s *scene) {
@@ -219,14 +260,33 @@ func TestWithoutAWarningTheNoticeComesWithTheClose(t *testing.T) {
 	})
 }
 
-// A Group without members has no timer: the bubble would not end with one.
-func TestNothingIsLeftWithoutMembers(t *testing.T) {
+func TestMembersThatLeaveAreCounted(t *testing.T) {
 	withGroup(t, drain.Options{MaxAge: time.Hour}, func(t *testing.T, s *scene) {
 		for _, m := range s.add(1, 1000) {
 			m.Remove()
 		}
 		require.Equal(t, drain.Stats{Added: 1000, Left: 1000}, s.Stats())
 	})
+}
+
+// A Group without members has no timer, which would keep the Group, nor anything of a member.
+func TestNothingIsLeftWithoutMembers(t *testing.T) {
+	g, err := drain.New(&drain.Options{MaxAge: time.Hour})
+	require.NoError(t, err)
+	var members [3]weak.Pointer[drain.Member]
+	for i := range members {
+		m := g.Add(func(int, string) error { return nil })
+		members[i] = weak.Make(m)
+		m.Remove()
+	}
+	runtime.GC()
+	for _, m := range members {
+		require.Nil(t, m.Value(), "a member that was removed is kept")
+	}
+	group := weak.Make(g)
+	runtime.KeepAlive(g)
+	runtime.GC()
+	require.Nil(t, group.Value(), "a Group that is not used is kept")
 }
 
 func TestAMemberNeedsACloser(t *testing.T) {

@@ -24,6 +24,47 @@ func TestAnOptionThatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
+func TestTheLongestWarnIsTaken(t *testing.T) {
+	for _, o := range []drain.Options{
+		{Warn: time.Minute},
+		{Warn: 30 * time.Second, MaxAge: time.Minute},
+	} {
+		_, err := drain.New(&o)
+		require.NoError(t, err)
+	}
+}
+
+func TestTheDefaultOfWarnIsAQuarter(t *testing.T) {
+	for name, test := range map[string]struct {
+		options drain.Options
+		want    time.Duration
+	}{
+		"the window is shorter": {drain.Options{Window: 40 * time.Second, MaxAge: time.Minute}, 10 * time.Second},
+		"the age is shorter":    {drain.Options{MaxAge: 40 * time.Second}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withGroup(t, test.options, func(t *testing.T, s *scene) {
+				s.AddNotice(s.closer(1, 0), s.noticer(1, 0))
+				time.Sleep(test.options.MaxAge * 2)
+				n := s.notices()[0]
+				require.Equal(t, test.want, n.by-n.at)
+			})
+		})
+	}
+}
+
+func TestTheDefaultOfClosersIs256(t *testing.T) {
+	withGroup(t, drain.Options{Lead: -1, Window: -1}, func(t *testing.T, s *scene) {
+		for i := range 300 {
+			s.Add(s.closer(i, time.Second/2))
+		}
+		end := s.begin(t.Context())
+		require.Len(t, s.closes(), 256)
+		require.NoError(t, end())
+		require.Len(t, s.closes(), 300)
+	})
+}
+
 func TestTheOptionsAreCopied(t *testing.T) {
 	o := &drain.Options{Lead: time.Second, Advice: drain.Advice{Wait: 5 * time.Second}}
 	withGroup(t, *o, func(t *testing.T, s *scene) {

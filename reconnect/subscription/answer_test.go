@@ -318,6 +318,8 @@ func TestAKeyThatTheVenueHasEndedIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		s.synced("a", "b")
 		require.Equal(t, []string{"rejected 1 a subscribe: token expired"}, s.noted())
+		require.Equal(t, uint64(1), s.set.Stats().Refusals)
+		require.Zero(t, s.set.Stats().Strays)
 		s.venue.End("b", "")
 		synctest.Wait()
 		require.ErrorIs(t, s.set.Wait(t.Context(), "b"), subscription.ErrEnded)
@@ -449,14 +451,93 @@ func TestARefusedKeyIsNotInTheBatchOfTheNextSession(t *testing.T) {
 func TestWhatTheVenueAgreesToTooLateIsUndoneThoughItRefusesTheRest(t *testing.T) {
 	inBubble(t, &venueOptions{Partial: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
+		s.noteRequests()
 		s.venue.Next(venueFault{Slow: 30 * time.Second})
 		s.ready("a", "bad")
 		time.Sleep(15 * time.Second) // asked again, and held
 		s.holds("a")
 		s.set.Remove("a", "bad")
 		s.synced()
+		s.noted()
 		time.Sleep(15 * time.Second)
 		s.synced()
+		require.Equal(t, []string{"unsubscribe a"}, s.noted())
+	})
+}
+
+// receive hands the Set a message of session 1, as its Conn does.
+func (s *scene) receive(message string) (taken bool) {
+	return s.set.Layer().Receive(reconnect.Message{
+		Session: 1, Message: conn.Message{Type: conn.Text, Data: []byte(message)},
+	})
+}
+
+// No request waits for that key, though one waits for others.
+func TestAnAnswerAboutAnotherKeyIsAStray(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.venue.Next(venueFault{Late: time.Second})
+		s.ready("a", "b")
+		require.True(t, s.receive(`{"op":"subscribe","keys":["c"],"answer":true}`))
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		require.Equal(t, subscription.StateAsked, s.set.State("a"))
+		time.Sleep(time.Second)
+		s.synced("a", "b")
+	})
+}
+
+// What is late is only an answer with the ID of a request that was given up.
+func TestAnAnswerWithAnotherIDIsNotLate(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.venue.Next(venueFault{Ignored: true})
+		s.ready("a")
+		time.Sleep(15 * time.Second) // given up, asked again, and held
+		s.synced("a")
+		require.False(t, s.receive(`{"op":"unsubscribe","id":"not ours","answer":true}`))
+		s.synced("a")
+		require.Equal(t, 2, s.venue.Stats().Requests)
+	})
+}
+
+// The key is held since the second request, so that nothing is uncertain.
+func TestALateAnswerThatSaysWhatIsSoAsksForNothing(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.venue.Next(venueFault{Slow: 30 * time.Second})
+		s.ready("a")
+		time.Sleep(15 * time.Second) // asked again, and held
+		s.synced("a")
+		time.Sleep(30 * time.Second)
+		s.synced("a")
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		require.Equal(t, 2, s.venue.Stats().Requests)
+	})
+}
+
+// A refusal that names keys is about these, and not about how many there are in the request.
+func TestARefusalThatNamesSomeKeysRefusesThese(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRejections()
+		s.venue.Next(venueFault{Lost: true})
+		s.ready("a", "b", "c")
+		require.True(t, s.receive(`{"op":"subscribe","keys":["a","b"],"error":"no","answer":true}`))
+		require.Equal(t, []string{"rejected 1 a subscribe: no", "rejected 1 b subscribe: no"}, s.noted())
+		require.Equal(t, subscription.StateAsked, s.set.State("c"))
+	})
+}
+
+// A request to remove keys has the names that the venue has given them; no other request has.
+func TestTheNamesOfKeysAreInTheirRemoval(t *testing.T) {
+	inBubble(t, &venueOptions{Tags: true}, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			s.note("%v %v %v", r.Op, r.Keys, r.Tags)
+			return encode(r)
+		}
+		s.ready("a")
+		s.set.Add("b")
+		synctest.Wait()
+		s.set.Remove("a")
+		s.synced("b")
+		require.Equal(t, []string{"subscribe [a] []", "subscribe [b] []", "unsubscribe [a] [a#1]"}, s.noted())
 	})
 }
 

@@ -93,7 +93,7 @@ func (b *book[K]) next(all bool) *request[K] {
 	}
 	most = min(most, b.todo.Len())
 	r.entries, r.Keys = make([]*entry[K], 0, most), make([]K, 0, most)
-	for len(r.Keys) < most && b.todo.Len() > 0 {
+	for len(r.Keys) < most {
 		e := b.todo.list[0]
 		if e.at[b.slot].op != r.Op || e.most != first.most || !all && !e.essential {
 			break

@@ -1,0 +1,70 @@
+package subscription_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keysTo returns k keys.
+func keysTo(k int) (keys []string) {
+	for i := range k {
+		keys = append(keys, fmt.Sprint("key", i))
+	}
+	return keys
+}
+
+// Batch keys go by one request, and one more needs another one.
+func TestBatchIsExact(t *testing.T) {
+	for option, n := range map[int]int{4: 4, 0: 50} {
+		for k := n - 1; k <= n+1; k++ {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.so.Batch = option
+				s.noteRequests()
+				s.ready(keysTo(k)...)
+				s.synced(keysTo(k)...)
+				require.Equal(t, k <= n, len(s.noted()) == 1, "%d of %d", k, n)
+			})
+		}
+	}
+}
+
+// InFlight requests wait for their answers at a time, and no more.
+func TestInFlightIsExact(t *testing.T) {
+	for option, n := range map[int]int{3: 3, 0: 8} {
+		for k := n - 1; k <= n+1; k++ {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.so.Batch, s.so.InFlight = 1, option
+				s.noteRequests()
+				s.ready()
+				s.venue.Next(slices.Repeat([]venueFault{{Slow: time.Second}}, k)...)
+				s.set.Add(keysTo(k)...)
+				synctest.Wait()
+				require.Len(t, s.noted(), min(k, n), "%d of %d", k, n)
+				time.Sleep(time.Minute)
+			})
+		}
+	}
+}
+
+// A key without an answer is asked for again after Timeout, and not a nanosecond before.
+func TestTimeoutIsExact(t *testing.T) {
+	const n = 3 * time.Second
+	for k := n - 1; k <= n+1; k++ {
+		inBubble(t, nil, func(t *testing.T, s *scene) {
+			s.so.Timeout = n
+			s.noteRequests()
+			s.ready()
+			s.venue.Next(venueFault{Lost: true})
+			s.set.Add("a")
+			synctest.Wait()
+			require.Len(t, s.noted(), 1)
+			time.Sleep(k)
+			require.Equal(t, k >= n, len(s.noted()) == 1, "after %v", k)
+		})
+	}
+}
