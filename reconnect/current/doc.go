@@ -33,6 +33,13 @@
 //		channels.Fail(ch, err) // Wait does not return ch any more, and the session ends
 //	}
 //
+// If a library has one client object for all sessions, Set is called with the same client in each. Use
+// WaitSession then, whose fail ends only the session in which the client has failed.
+//
+// Run closes the client, and waits for that. Some clients wait in Close for an answer of the
+// server, which may be gone: return a type from dial whose Close has a limit, such as that of
+// CloseDeadline of amqp091. Trace.SlowHandler reports a Close that takes 5 s.
+//
 // Whether a message whose publish failed may be sent again is for the program to decide: the server may
 // have it.
 package current

@@ -13,6 +13,8 @@ import (
 //
 // Wait returns a client from its Set on, until the first of these: its remove is called, its context ends,
 // Fail is called with it, another client is set, or Alive reports false for it.
+//
+// Clients are compared: if T is an interface, their types must be comparable, as pointers are.
 type Of[T comparable] struct {
 	// Alive reports whether v can still be used, such as func(c *amqp.Connection) bool { return !c.IsClosed() }:
 	// a library often knows that its client has ended before serve has returned. Alive is called by each Wait, in its
@@ -24,6 +26,8 @@ type Of[T comparable] struct {
 
 	mu    sync.Mutex // guards what follows; held neither while a caller waits nor in Alive
 	held  *held[T]   // nil: there is none
+	last  T          // the client of the last Set, valid if set is true
+	set   bool       // Set was called, and End was not called after it
 	ended error      // the error of End; nil: End was not called
 }
 
@@ -32,6 +36,8 @@ type held[T comparable] struct {
 	client T
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	again  bool // the Set before had the same client, so that a Fail may be about its session
+	handed bool // Wait has returned the client since Set; guarded by Of.mu
 }
 
 // Set makes v the present client, and returns a context that ends with ctx, when remove is called, or when
@@ -41,11 +47,17 @@ type held[T comparable] struct {
 func (o *Of[T]) Set(ctx context.Context, v T) (of context.Context, remove context.CancelFunc) {
 	h := &held[T]{client: v}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
-	o.mu.Lock()
-	o.held = h
-	o.mu.Unlock()
+	o.replace(h)
 	o.changed.Broadcast()
 	return h.ctx, func() { o.remove(h, nil) }
+}
+
+// replace makes h the present client.
+func (o *Of[T]) replace(h *held[T]) {
+	o.mu.Lock()
+	defer o.mu.Unlock() // even if == panics, because the dynamic type of an interface T is not comparable
+	h.again = o.set && o.last == h.client
+	o.held, o.last, o.set = h, h.client, true
 }
 
 // remove ends the context of h. After that Wait does not return h any more.
@@ -62,14 +74,33 @@ func (o *Of[T]) remove(h *held[T], cause error) {
 // called, and then returns the cause of ctx or the error of End. If ctx has ended already, Wait returns no
 // client. The client that Wait has returned can end at any time: see Fail.
 func (o *Of[T]) Wait(ctx context.Context) (T, error) {
+	h, err := o.wait(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return h.client, nil
+}
+
+// WaitSession is Wait for a client object that is set again in each session. fail is Fail, but ends only the
+// session in which WaitSession has returned v. If err is not nil, fail does nothing.
+func (o *Of[T]) WaitSession(ctx context.Context) (v T, fail func(err error), err error) {
+	h, err := o.wait(ctx)
+	if err != nil {
+		return v, func(error) {}, err
+	}
+	return h.client, func(err error) { o.remove(h, err) }, nil
+}
+
+// wait is Wait, and returns the client as it is held.
+func (o *Of[T]) wait(ctx context.Context) (*held[T], error) {
 	for changed := (<-chan struct{})(nil); ; {
-		v, ok, err := o.now()
+		h, err := o.now()
 		switch {
 		case ctx.Err() != nil:
-			var none T
-			return none, context.Cause(ctx)
-		case ok || err != nil:
-			return v, err
+			return nil, context.Cause(ctx)
+		case h != nil || err != nil:
+			return h, err
 		case changed == nil: // look once more, now that no change can be missed
 			changed = o.changed.Wait()
 			continue
@@ -82,26 +113,34 @@ func (o *Of[T]) Wait(ctx context.Context) (T, error) {
 	}
 }
 
-// now returns the present client, if there is one, or the error of End.
-func (o *Of[T]) now() (v T, ok bool, err error) {
+// now returns the present client as it is held, or nil if there is none, or the error of End.
+func (o *Of[T]) now() (*held[T], error) {
 	o.mu.Lock()
 	h, err := o.held, o.ended
 	o.mu.Unlock()
 	if err != nil || h == nil || h.ctx.Err() != nil || o.Alive != nil && !o.Alive(h.client) {
-		return v, false, err
+		return nil, err
 	}
-	return h.client, true, nil
+	o.mu.Lock()
+	h.handed = true
+	o.mu.Unlock()
+	return h, nil
 }
 
 // Fail says that v cannot be used any more because of err. It ends the context that Set returned, with the
 // cause err, and Wait does not return v any more. If v is not the present client, Fail does nothing. So after
 // Fail the next Wait returns another client, even if the library has not noticed yet that the connection is
 // lost.
+//
+// Fail cannot tell the sessions of a client object that is set again from each other. If the last two calls of
+// Set had v, Fail does nothing until Wait has returned v in the new session; after that a late Fail of the old
+// session ends the new one. Use [Of.WaitSession] for such a client.
 func (o *Of[T]) Fail(v T, err error) {
 	o.mu.Lock()
 	h := o.held
+	fails := h != nil && h.client == v && (h.handed || !h.again)
 	o.mu.Unlock()
-	if h != nil && h.client == v {
+	if fails {
 		o.remove(h, err)
 	}
 }
@@ -115,6 +154,8 @@ func (o *Of[T]) End(err error) {
 	o.mu.Lock()
 	if o.ended == nil {
 		o.ended = err
+		var none T
+		o.last, o.set = none, false // so that the client is not kept
 	}
 	o.mu.Unlock()
 	o.changed.Broadcast()

@@ -56,6 +56,50 @@ func TestWaitReturnsTheClientThatIsSetNext(t *testing.T) {
 	})
 }
 
+// A library may have one client object. A call that fails late is about the session in which it
+// began.
+func TestLateFailOfReusedClient(t *testing.T) {
+	failure := errors.New("broken pipe")
+	for name, begin := range map[string]func(o *current.Of[*client]) (fail func(error)){
+		"Wait": func(o *current.Of[*client]) func(error) {
+			c, err := o.Wait(t.Context())
+			require.NoError(t, err)
+			return func(err error) { o.Fail(c, err) }
+		},
+		"WaitSession": func(o *current.Of[*client]) func(error) {
+			_, fail, err := o.WaitSession(t.Context())
+			require.NoError(t, err)
+			return fail
+		},
+	} {
+		var o current.Of[*client]
+		c := new(client)
+		_, remove := o.Set(t.Context(), c)
+		late := begin(&o)
+		remove()
+		second, remove := o.Set(t.Context(), c)
+		defer remove()
+		late(failure)
+		require.NoError(t, second.Err(), name)
+		fail := begin(&o)
+		if name == "WaitSession" {
+			late(failure)
+			require.NoError(t, second.Err(), "late is about the first session")
+		}
+		fail(failure)
+		require.Equal(t, failure, context.Cause(second), name)
+	}
+}
+
+func TestWaitSessionReturnsErrorOfEnd(t *testing.T) {
+	var o current.Of[*client]
+	o.End(io.ErrUnexpectedEOF)
+	v, fail, err := o.WaitSession(t.Context())
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Nil(t, v)
+	fail(err)
+}
+
 // Each of these ends a client, so that Wait does not return it.
 func TestADeadClientIsNotHandedOut(t *testing.T) {
 	failure := errors.New("broken pipe")
