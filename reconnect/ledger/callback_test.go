@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
@@ -148,5 +150,38 @@ func TestStatsAddUp(t *testing.T) {
 		n := s.ledger.Stats()
 		require.Equal(t, []uint64{3, 1, 2, 1}, []uint64{n.Loaded, n.Added, n.Outcomes[ledger.OutcomeAcknowledged], n.Outcomes[ledger.OutcomeDamaged]})
 		require.Equal(t, n.Loaded+n.Added, n.Outcomes[ledger.OutcomeAcknowledged]+n.Outcomes[ledger.OutcomeDamaged]+uint64(n.Unacked))
+	})
+}
+
+// No acknowledgement is received while the callback runs, so a wait for one would never end.
+func TestWaitInCallbackReturnsError(t *testing.T) {
+	withLedger(t, ledger.Options{Messages: 1}, func(t *testing.T, s *ledgerScene) {
+		var errs []error
+		wait := func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			_, addErr := s.ledger.AddWait(ctx, []byte("b"))
+			errs = append(errs, addErr, s.ledger.Wait(ctx, 1), s.ledger.WaitAll(ctx))
+		}
+		s.options.OnMessage = func(ctx context.Context, _ reconnect.Message) { wait(ctx) }
+		s.options.OnSeam = func(ctx context.Context, _ *reconnect.Seam) { wait(ctx) }
+		s.options.OnSession = func(ctx context.Context, _ *reconnect.Opening) error { wait(ctx); return nil }
+		s.add("a")
+		s.open()
+		began := time.Now()
+		peer := s.accept()
+		peer.Deliver(conn.TextMessage("news"))
+		synctest.Wait()
+		require.NoError(t, s.ledger.AckedTo(1, 1))
+		peer.Deliver(conn.TextMessage("there is room, and nothing to wait for"))
+		synctest.Wait()
+		peer.Fail(errLedgerLost)
+		synctest.Wait()
+		require.Len(t, errs, 12)
+		for _, err := range errs {
+			require.ErrorIs(t, err, ledger.ErrInCallback)
+		}
+		require.Zero(t, time.Since(began))
+		require.Equal(t, uint64(1), s.ledger.Stats().Added)
 	})
 }

@@ -112,11 +112,15 @@ func (l *Ledger) Add(data []byte) (id uint64, err error) {
 }
 
 // AddWait is Add, but waits while there is no room. If ctx ends first, the error is the cause of ctx.
-// With Options.DropOldest there is always room.
+// With Options.DropOldest there is always room. In a callback of the Conn the error is
+// [ErrInCallback], even if there is room.
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return 0, err
+		}
+		if l.inCallback(ctx) {
+			return 0, ErrInCallback
 		}
 		l.mu.Lock()
 		if l.closed || l.hasRoom(len(data)) || len(data) > l.o.Bytes {

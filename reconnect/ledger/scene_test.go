@@ -94,11 +94,13 @@ func encodeEntry(e ledger.Entry) (conn.Message, error) {
 func (s *ledgerScene) open() {
 	s.t.Helper()
 	s.options.Layers = []*reconnect.Layer{s.ledger.Layer()}
-	s.options.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-		if s.resume == nil {
-			return nil
+	if s.options.OnSession == nil {
+		s.options.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if s.resume == nil {
+				return nil
+			}
+			return s.resume(o)
 		}
-		return s.resume(o)
 	}
 	var err error
 	s.conn, err = reconnect.New(reconnect.DialFunc(s.dial), &s.options)

@@ -63,6 +63,13 @@ var (
 	errForgotten = errors.New("ledger: the peer has forgotten which messages it got")    // see ResetReport
 	ErrUnknown   = errors.New("ledger: the outcome of this message is not known")        // see Ledger.Wait
 
+	// ErrInCallback says that Wait, WaitAll or AddWait was called with the context of OnSession,
+	// Layer.Open, OnMessage or OnSeam, or with a context derived from it. The Conn receives no
+	// acknowledgement while one of these callbacks runs.
+	ErrInCallback = errors.New("ledger: cannot wait in a callback of the Conn, " +
+		"because no acknowledgement is received while it runs: " +
+		"call Add, and wait in another goroutine with another context")
+
 	errNoEpoch     = errors.New("ledger: ResumeEpoch: the epoch is empty")
 	errLongEpoch   = fmt.Errorf("ledger: ResumeEpoch: the epoch has more than %d bytes", maxEpoch)
 	errNotReturned = errors.New("ledger: the function called runtime.Goexit and did not return")

@@ -3,8 +3,8 @@ package ledger
 import "time"
 
 // Store keeps the messages of a [Ledger] when the program ends. The Ledger calls Load first, and one
-// method at a time. Whoever made the Store closes it, after the Conn is done. The nested module boltstore
-// has a Store that survives a crash.
+// method at a time. One Ledger at a time may use a Store, from Load until its Conn is done. After
+// that the program closes the Store. The nested module boltstore has a Store that survives a crash.
 type Store interface {
 	// Load calls each with every record, in ascending order of ID. It calls damaged with every record
 	// that cannot be read: the ID (0 if the ID may be damaged), the rest of the data, and the error.
@@ -14,7 +14,10 @@ type Store interface {
 	Load(each func(Record), damaged func(id uint64, data []byte, err error)) (StoreState, error)
 
 	// Apply makes one change. If Apply returns nil, all of the change survives a crash; if it returns
-	// an error, none of the change was made. Apply keeps neither c nor its data.
+	// an error, none of the change was made. Apply keeps neither c nor its data. Apply should
+	// reject a change of a Ledger that does not know what is stored: its LastID is less than the
+	// stored one, or it puts a message that is neither new (its ID is greater than the stored
+	// LastID) nor the stored message of that ID.
 	Apply(c Change) error
 }
 

@@ -26,7 +26,12 @@ const remembered = 1024
 //   - a message before one whose outcome the Ledger has forgotten
 //   - a message that was settled in an earlier run of the program
 //   - an ID that no message has
+//
+// In a callback of the Conn the error is [ErrInCallback], even if the message has its outcome.
 func (l *Ledger) Wait(ctx context.Context, id uint64) error {
+	if l.inCallback(ctx) {
+		return ErrInCallback
+	}
 	l.mu.Lock()
 	if l.queue.byID(id) == nil {
 		defer l.mu.Unlock()
@@ -56,6 +61,15 @@ func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 		return nil
 	}
 	return &OutcomeError{w.settled}
+}
+
+// inCallback reports whether ctx is that of a callback of the Conn, which must not wait for an
+// acknowledgement.
+func (l *Ledger) inCallback(ctx context.Context) bool {
+	l.mu.Lock()
+	c := l.conn
+	l.mu.Unlock()
+	return c != nil && c.InCallback(ctx)
 }
 
 // past returns what became of a message that is not in the queue.
@@ -89,8 +103,12 @@ func (l *Ledger) remember(e Settled) {
 // WaitAll waits until every message has its outcome. Call WaitAll before [reconnect.Conn.Shutdown],
 // which does not wait for the Ledger. Acknowledgements have to be read meanwhile: if your reader calls
 // AckedTo, it must go on reading until Shutdown has ended the stream. WaitAll returns the cause of ctx
-// if ctx ends first, and [net.ErrClosed] if the Conn has ended and messages were left.
+// if ctx ends first, and [net.ErrClosed] if the Conn has ended and messages were left. In a callback of
+// the Conn the error is [ErrInCallback], even if no message is left.
 func (l *Ledger) WaitAll(ctx context.Context) error {
+	if l.inCallback(ctx) {
+		return ErrInCallback
+	}
 	for {
 		l.mu.Lock()
 		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Outcomes[OutcomeLeft] > 0, l.empty.Wait()

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -34,7 +35,9 @@ func Open(path string, mode os.FileMode, o *bolt.Options) (*bolt.DB, error) {
 
 // Store is a [ledger.Store] in a bolt database, which may hold other things too. Each change is one
 // transaction, which is on the disk when Apply returns, unless the database was opened with NoSync.
-// One Ledger at a time may use it. The caller closes the database, after the Conn is done.
+// One Ledger at a time may use it: once two have loaded it, and one of them has added a message, the
+// changes of the other are rejected, so that Add fails. The caller closes the database, after the
+// Conn is done.
 //
 // A disk may have changed anything in the file, so New and Load verify all pages, and Load verifies all
 // records. Damage that happens while the database is open may be found only when it is opened again.
@@ -202,7 +205,8 @@ func (c *contents) rewrite(tx *bolt.Tx, name string) error {
 	return state{change: c.state.change}.apply(b, ledger.Change{StoreState: c.state.StoreState, Put: c.records})
 }
 
-// Apply implements [ledger.Store].
+// Apply implements [ledger.Store]. It rejects a change of a Ledger that does not know the messages
+// in the store, because another Ledger has added them.
 func (s *Store) Apply(c ledger.Change) error {
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(s.name))
@@ -213,6 +217,9 @@ func (s *Store) Apply(c ledger.Change) error {
 		if err != nil {
 			return err
 		}
+		if !now.follows(b, c) {
+			return fmt.Errorf("store %q: %w", s.name, errNotNext)
+		}
 		return now.apply(b, c)
 	})
 	if err != nil {
@@ -222,6 +229,29 @@ func (s *Store) Apply(c ledger.Change) error {
 }
 
 var errNoState = fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+
+var errNotNext = errors.New("change does not follow the stored messages: either another Ledger has added some, " +
+	"or an Apply that has failed was carried out all the same; " +
+	"one Ledger at a time may use a store: when no Ledger does, make a new one")
+
+// follows reports whether c is a change of a Ledger that knows the messages in the bucket: those
+// that it adds come after LastID, and the others that it puts are there already.
+func (s state) follows(b *bolt.Bucket, c ledger.Change) bool {
+	if c.LastID < s.LastID {
+		return false
+	}
+	for _, r := range c.Put {
+		if r.ID > s.LastID {
+			continue
+		}
+		key := recordKey(r.ID)
+		old, ok := decodeRecord(key, b.Get(key))
+		if !ok || r.Added.After(old.Added) || !bytes.Equal(r.Data, old.Data) { // Added may be earlier: see ledger.New
+			return false
+		}
+	}
+	return true
+}
 
 // present returns the state in a bucket that was loaded.
 func present(b *bolt.Bucket) (state, error) {
