@@ -92,6 +92,38 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	t.Fatal("it printed no reason for its end")
 }
 
+// The first block of README.md is part of a program: it compiles within the text below, and is short
+// enough for a first screen.
+func TestTheFragmentOfTheReadmeCompiles(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, block)
+	fragment := string(block[1])
+	require.LessOrEqual(t, strings.Count(fragment, "\n"), 15, "lines")
+	formatted, err := format.Source(block[1])
+	require.NoError(t, err)
+	require.Equal(t, string(formatted), fragment, "as gofmt has it")
+	path := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(path, []byte(`package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+)
+
+func main() {
+	ctx := context.Background()
+`+fragment+"}\n"), 0o600))
+	out, err := exec.Command("go", "vet", path).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
 // README.md fits on a first screen: the file and its cells are short. Each of its links leads to a file.
 func TestTheReadmeIsAFirstScreen(t *testing.T) {
 	text, err := os.ReadFile("../README.md")

@@ -64,7 +64,9 @@ func serve(ctx context.Context, addr string, stdout io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	fmt.Fprintln(stdout, "building the page ...")
+	if _, err := fmt.Fprintln(stdout, "building the page ..."); err != nil {
+		return &command.OutputError{Err: err}
+	}
 	program, err := site.Build(ctx)
 	if ctx.Err() != nil {
 		return nil // Ctrl-C during the build
@@ -75,10 +77,13 @@ func serve(ctx context.Context, addr string, stdout io.Writer) error {
 	v := venue.New(nil)
 	defer v.Close()
 	server := &http.Server{Handler: site.New(program, v), ReadHeaderTimeout: 10 * time.Second}
+	_, err = fmt.Fprintf(stdout, "open http://%v/ (%.1f MB of program, %.1f MB compressed); Ctrl-C ends it\n",
+		listener.Addr(), float64(len(program.WASM))/1e6, float64(len(program.GZIP))/1e6)
+	if err != nil {
+		return &command.OutputError{Err: err}
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }() // <-ended waits for it
-	fmt.Fprintf(stdout, "open http://%v/ (%.1f MB of program, %.1f MB compressed); Ctrl-C ends it\n",
-		listener.Addr(), float64(len(program.WASM))/1e6, float64(len(program.GZIP))/1e6)
 	select {
 	case err = <-ended:
 		return err

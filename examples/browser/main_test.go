@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -58,4 +59,14 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 		require.ErrorAs(t, run(t.Context(), args, command.Streams{}), &wrong)
 	}
 	require.ErrorContains(t, run(t.Context(), []string{"-addr", "127.0.0.1:nonsense"}, command.Streams{}), "nonsense")
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A server that cannot print its address exits.
+func TestAFullDiskEndsIt(t *testing.T) {
+	var failed *command.OutputError
+	require.ErrorAs(t, run(t.Context(), nil, command.Streams{Out: fullDisk{}}), &failed)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	leaveLimit = 3 * time.Second // to wait for acknowledgements
-	byeLimit   = time.Second     // to wait for the answer to the close frame
+	leaveLimit = 3 * time.Second        // to wait for acknowledgements
+	byeLimit   = 400 * time.Millisecond // to wait for the answer to the close frame
 )
 
 // join is `chat join`.
@@ -54,18 +55,34 @@ func join(ctx context.Context, args []string, s command.Streams) error {
 		return err
 	}
 	c.leave()
+	select {
+	case <-screen.Failed():
+		return &command.OutputError{Err: screen.Err()}
+	default:
+	}
 	if lost := c.unsaid(); lost > 0 {
 		return fmt.Errorf("%s not acknowledged", terminal.Count(lost, "message"))
 	}
 	return nil
 }
 
-// talk says typed lines until the input or ctx ends. It returns an error if the connection
-// is closed first.
+// talk says typed lines until the input or ctx ends, or the screen fails. It returns an error if
+// the connection is closed first.
 func (c *client) talk(ctx context.Context, stdin io.Reader) error {
 	in := terminal.NewInput(stdin, maxText)
 	defer in.Close()
-	in.Each(ctx, c.conn.Done(), func(text string) {
+	watched, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() {
+		select {
+		case <-c.screen.Failed():
+			stop()
+		case <-watched.Done():
+		}
+	})
+	in.Each(watched, c.conn.Done(), func(text string) {
 		c.screen.Entered()
 		c.say(ctx, text)
 	})

@@ -59,7 +59,7 @@ var example = command.Program{
 say. Each line is said once and in order, also when the connection or the server is lost.
 "chat serve -h" and "chat join -h" list the flags.
 `,
-	Commands: map[string]command.Func{"serve": serve, "join": join},
+	Commands: map[string]command.Func{"serve": command.Checked(serve), "join": join},
 }
 
 // wrong returns the error of a flag whose value is wrong.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,14 @@ func TestHelpIsNoError(t *testing.T) {
 		require.Contains(t, p.Out.String(), said)
 		require.Empty(t, p.String(), args)
 	}
+}
+
+func TestAFullDiskIsAFailure(t *testing.T) {
+	t.Parallel()
+	_, addr := serveIt(t, "")
+	p := program.StartWith(t, program.FullDisk(t), "join", "-url", "ws://"+addr+"/")
+	require.Equal(t, 4, p.ExitCode())
+	require.Contains(t, p.String(), "chat join: standard output: write /dev/stdout: "+syscall.ENOSPC.Error()+"\n")
 }
 
 func TestAUsedPortIsAnErrorOfOneLine(t *testing.T) {

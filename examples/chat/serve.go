@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	helloLimit    = 10 * time.Second // to wait for the hello of a new connection
-	writeLimit    = 10 * time.Second // for one write
-	farewellLimit = 3 * time.Second  // to close all connections at the end
+	helloLimit    = 10 * time.Second       // to wait for the hello of a new connection
+	writeLimit    = 10 * time.Second       // for one write
+	farewellLimit = 400 * time.Millisecond // to close all connections at the end
 )
 
 // serve is `chat serve`.
@@ -44,6 +44,9 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 // serveOn serves until ctx ends, or until the log cannot be written.
 func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.Writer) error {
 	out := log.New(stdout, "", 0)
+	if err := out.Output(0, fmt.Sprintf("serving ws://%s/", listener.Addr())); err != nil {
+		return &command.OutputError{Err: err}
+	}
 	room, err := openRoom(path, out.Printf)
 	if err != nil {
 		return err
@@ -62,7 +65,6 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	var running sync.WaitGroup
 	running.Go(func() { room.run(inside) })
 	running.Go(func() { err = h.Serve(listener); end() })
-	out.Printf("serving ws://%s/", listener.Addr())
 	select {
 	case <-ctx.Done():
 		out.Printf("closing")

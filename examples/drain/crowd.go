@@ -170,7 +170,8 @@ func (w *crowd) report(out io.Writer) {
 	w.mu.Unlock()
 	chart(out, dials)
 	sent, missing := w.messages()
-	fmt.Fprintf(out, "messages: %d, of which %d were sent again by the next connection; lost messages: %d\n", sent, w.again.Load(), missing)
+	fmt.Fprintf(out, "messages: %d, of which %d were sent again by the next connection; unacknowledged: %d\n",
+		sent, w.again.Load(), missing)
 }
 
 func chart(out io.Writer, dials []int) {

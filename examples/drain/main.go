@@ -9,9 +9,9 @@
 //
 // The demonstration has two such servers and 200 clients in one process. The clients know both
 // servers. The first server drains, as by SIGTERM, and the clients go to the second. The
-// demonstration prints when they dial, and how many messages were lost. With -notice the server tells
-// each client when it will close the connection, and the client goes to the other server before that.
-// The test does the same with haproxy and two processes.
+// demonstration prints when they dial, and how many messages are unacknowledged. With -notice the
+// server tells each client when it will close the connection, and the client goes to the other
+// server before that. The test does the same with haproxy and two processes.
 package main
 
 import (
@@ -31,5 +31,5 @@ var example = command.Program{
 SIGTERM or Ctrl-C. "drain demo" lets one such server drain, and prints how its clients go to another.
 "drain serve -h" and "drain demo -h" list the flags.
 `,
-	Commands: map[string]command.Func{"serve": serve, "demo": demo},
+	Commands: map[string]command.Func{"serve": command.Checked(serve), "demo": command.Checked(demo)},
 }

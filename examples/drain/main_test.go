@@ -73,7 +73,12 @@ func TestTheDemonstrationLosesNothing(t *testing.T) {
 			t.Parallel()
 			p := program.Start(t, append([]string{"demo", "-n", "30", "-window", "1s", "-lead", "500ms"}, strings.Fields(args)...)...)
 			require.Zero(t, p.ExitCode())
-			for _, text := range []string{"30 clients are connected\n", " connections over 1s, after 500ms\n", "drained: ", "; lost messages: 0\n"} {
+			for _, text := range []string{
+				"30 clients are connected\n",
+				" connections over 1s, after 500ms\n",
+				"drained: ",
+				"; unacknowledged: 0\n",
+			} {
 				require.Contains(t, p.String(), text)
 			}
 		})

@@ -29,6 +29,10 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 	if err != nil {
 		return err
 	}
+	if _, err := fmt.Fprintf(s.Out, "listening on %v\n", listener.Addr()); err != nil {
+		listener.Close()
+		return &command.OutputError{Err: err}
+	}
 	return serveOn(ctx, context.Background(), listener, &o, s.Out)
 }
 
@@ -45,7 +49,6 @@ func serveOn(ctx, hurry context.Context, listener net.Listener, o *drain.Options
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }() // both ways below receive from ended
-	fmt.Fprintf(out, "listening on %v\n", listener.Addr())
 	select {
 	case <-ctx.Done():
 	case err := <-ended:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,15 @@ func TestALineThatIsTooLongIsRefusedWithAReason(t *testing.T) {
 	client.CloseInput()
 	require.Equal(t, 1, client.ExitCode())
 	client.Await("lines talk: lines that were not sent: 1\n")
+}
+
+func TestAFullDiskIsAFailure(t *testing.T) {
+	addr := freeAddr(t)
+	serving(t, addr)
+	client := program.StartWith(t, program.FullDisk(t), "talk", "-addr", addr)
+	client.Type("one")
+	require.Equal(t, 4, client.ExitCode())
+	require.Contains(t, client.String(), "lines talk: standard output: write /dev/stdout: "+syscall.ENOSPC.Error()+"\n")
 }
 
 func TestAnInterruptEndsEveryCommand(t *testing.T) {

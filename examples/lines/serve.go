@@ -22,7 +22,10 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "listening on %v\n", listener.Addr())
+	defer listener.Close()
+	if _, err := fmt.Fprintf(s.Out, "listening on %v\n", listener.Addr()); err != nil {
+		return &command.OutputError{Err: err}
+	}
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	defer context.AfterFunc(ctx, func() { listener.Close() })()

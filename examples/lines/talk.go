@@ -21,7 +21,8 @@ import (
 // maxLine is the length of the longest line that is sent or received, in bytes.
 const maxLine = 4096
 
-// talk sends the lines of the input and prints the lines of the server, until the input or ctx ends.
+// talk sends the lines of the input and prints the lines of the server, until the input or ctx
+// ends, or the output fails.
 func talk(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("lines talk", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:7000", "the server's `address`")
@@ -29,7 +30,9 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
-	t := &talker{out: s.Out, notes: s.Notes}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t := &talker{out: s.Out, notes: s.Notes, cancel: cancel}
 	c, err := reconnect.New(
 		&dialer.Framed{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
 		&reconnect.Options{
@@ -61,7 +64,14 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 		return c.Err()
 	default:
 	}
-	err = end(c)
+	limit := endLimit
+	if ctx.Err() != nil {
+		limit = interruptLimit
+	}
+	err = end(c, limit)
+	if failed, ok := errors.AsType[*command.OutputError](context.Cause(ctx)); ok {
+		return failed
+	}
 	if n := t.unsent.Load(); n > 0 {
 		return fmt.Errorf("lines that were not sent: %d", n)
 	}
@@ -80,14 +90,16 @@ func liveness(line string) reconnect.Liveness {
 	}
 }
 
-// endLimit is how long the end may take.
-const endLimit = 5 * time.Second
+const (
+	endLimit       = 5 * time.Second        // on the end after the input has ended
+	interruptLimit = 400 * time.Millisecond // on the end after Ctrl-C, or if the output has failed
+)
 
 // end sends what is still queued, closes this side's half of the connection, and reads until
 // the server has closed its half.
-func end(c *reconnect.Conn) error {
-	late := fmt.Errorf("answers may be missing: the server was not done within %v", endLimit)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), endLimit, late)
+func end(c *reconnect.Conn, limit time.Duration) error {
+	late := fmt.Errorf("answers may be missing: the server was not done within %v", limit)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, late)
 	defer cancel()
 	err := c.Shutdown(ctx)
 	<-c.Done() // no receipt comes after this
@@ -102,13 +114,16 @@ type talker struct {
 	mu         sync.Mutex // guards both writers
 	out, notes io.Writer
 
-	unsent atomic.Int64 // how many lines have another fate than that they were written
+	cancel context.CancelCauseFunc // ends talk when out cannot be written
+	unsent atomic.Int64            // the number of lines whose fate is not that they were written
 }
 
 func (t *talker) print(_ context.Context, m reconnect.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(t.out, "%s\n", m.Data)
+	if _, err := fmt.Fprintf(t.out, "%s\n", m.Data); err != nil {
+		t.cancel(&command.OutputError{Err: err})
+	}
 }
 
 func (t *talker) note(format string, args ...any) {

@@ -88,7 +88,10 @@ func TestEveryFrameComesOnceWhileSessionsAreReplaced(t *testing.T) {
 		require.Equal(t, []int{3002, 3002, 0, 0}, counts(&f.toCaller), overlap)
 		require.Equal(t, longest, f.toCaller.pause, overlap)
 		require.Equal(t, []uint64{6, 0}, w.rotations(), overlap)
-		require.Equal(t, map[string]int{`read: closed by the peer: 1000 "the call has moved"`: 6, "read: use of closed network connection": 1}, w.ends, overlap)
+		require.Equal(t, map[string]int{
+			`read: closed by the peer: 1000 "the call has moved"`: 6,
+			"use of closed network connection":                    1,
+		}, w.ends, overlap)
 	}
 }
 
@@ -98,7 +101,10 @@ func TestASessionCanBeClosedBeforeTheNextIsDialed(t *testing.T) {
 	f := w.caller.frames
 	require.Positive(t, f.toCaller.faults()[0], "frames are on their way when the session is closed")
 	require.Equal(t, []uint64{7, 0}, w.rotations())
-	require.Equal(t, map[string]int{"the service ends it in 1.998s": 7, "read: use of closed network connection": 1}, w.ends)
+	require.Equal(t, map[string]int{
+		"the service ends it in 1.998s":    7,
+		"use of closed network connection": 1,
+	}, w.ends)
 	require.Equal(t, []int{3000, 3000, 0, 0}, counts(&f.toService), "a frame of the caller waits for the next session")
 	require.Equal(t, f.toCaller.came, len(f.toCaller.seen), "none twice")
 }
@@ -109,7 +115,10 @@ func TestWithoutRotationFramesAreLostAndLate(t *testing.T) {
 	f := w.caller.frames
 	require.False(t, f.once())
 	require.Equal(t, []uint64{0, 0}, w.rotations())
-	require.Equal(t, map[string]int{`read: closed by the peer: 1001 "time is up"`: 5, "read: use of closed network connection": 1}, w.ends)
+	require.Equal(t, map[string]int{
+		`read: closed by the peer: 1001 "time is up"`: 5,
+		"use of closed network connection":            1,
+	}, w.ends)
 	for _, d := range []*tally{&f.toService, &f.toCaller} {
 		require.Greater(t, d.sent-len(d.seen), 40)
 		require.Equal(t, d.came, len(d.seen), "none twice")

@@ -33,7 +33,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-func main() { os.Exit(command.Main("voice", run)) }
+func main() { os.Exit(command.Main("voice", command.Checked(run))) }
 
 func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("voice", flag.ContinueOnError)

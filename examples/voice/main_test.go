@@ -14,7 +14,7 @@ import (
 
 // The program must leave no goroutine.
 func TestMain(m *testing.M) {
-	program.Main(m, func() int { return command.Main("voice", run) })
+	program.Main(m, func() int { return command.Main("voice", command.Checked(run)) })
 }
 
 func TestACallOnRealSocketsLosesNothing(t *testing.T) {
@@ -33,7 +33,8 @@ func TestACallWithoutRotationIsCutAndFails(t *testing.T) {
 	require.Equal(t, 1, p.ExitCode(), p)
 	require.Contains(t, p.String(), "waiting to redial")
 	require.Regexp(t, `\ncaller to service: .* received, \d+ missing, 0 twice`, p.String())
-	require.Contains(t, p.String(), "\nvoice: not every frame came once\n")
+	// The last frames may be lost.
+	require.Regexp(t, `\nvoice: (not every frame came once|the last frames have not come within 10 s)\n`, p.String())
 }
 
 func TestAnInterruptedCallFailsAndShowsTheCounts(t *testing.T) {

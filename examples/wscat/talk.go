@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// leaveLimit is how long it may take to send what is left, and to close the connection.
+	// leaveLimit is how long it may take to send what is left, and to close the connection. byeLimit is
+	// that after Ctrl-C and -for if nothing is left to send.
 	leaveLimit = 3 * time.Second
+	byeLimit   = 400 * time.Millisecond
 
 	// endLimit is how long all of the end may take after Ctrl-C and -for, together with what is
 	// still to be shown.
@@ -44,7 +46,7 @@ func (c *client) talk(ctx context.Context, stdin io.Reader) (int, error) {
 	go func() { // it ends with the program if nobody reads its output
 		defer close(ended)
 		c.listen(ctx, stdin)
-		c.leave()
+		c.leave(ctx)
 		c.finish()
 	}()
 	select {
@@ -149,16 +151,19 @@ func (c *client) obey(ctx context.Context, line string) {
 	c.send(ctx, line)
 }
 
-// leave sends what is left, up to a limit, and closes the connection.
-func (c *client) leave() {
+// leave sends what is left, up to a limit, and closes the connection. ctx is done after Ctrl-C and -for.
+func (c *client) leave(ctx context.Context) {
 	c.leaving.Store(true)
 	limit := leaveLimit
+	if ctx.Err() != nil {
+		limit = byeLimit
+	}
 	if n := c.unsettled(); n > 0 {
 		limit = leaveTime(c.until.Load())
 		c.conn.Kick()
 		c.show.leaving(limit, n)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	_ = c.conn.Shutdown(ctx) // settle has shown what was not sent; receive still shows what has come
 }

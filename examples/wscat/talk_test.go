@@ -5,16 +5,19 @@ package main
 import (
 	"context"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
@@ -117,4 +120,39 @@ func TestALookThatIsLateFindsNoSilence(t *testing.T) {
 		require.False(t, s.look(0, 0, false))
 	}
 	require.True(t, s.look(0, 0, false))
+}
+
+// A server that does not answer the close frame is left after byeLimit if a signal has ended ctx, and else
+// after leaveLimit.
+func TestAMuteServerIsLeftSoonAfterAnInterrupt(t *testing.T) {
+	for _, interrupted := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			network := new(conntest.Network)
+			over := make(chan struct{})
+			mute := func(context.Context, *websocket.Conn, *http.Request) { <-over }
+			server := conntest.NewServer(network, "h:80", mute)
+			defer server.Close()
+			defer close(over)
+			r := &reporter{out: terminal.NewPlain(io.Discard), notes: terminal.NewPlain(io.Discard)}
+			r.start(nil)
+			defer r.close()
+			c := makeClient(&options{linger: -1, max: 10}, r)
+			var err error
+			c.conn, err = reconnect.New(&dialer.WebSocket{URL: "ws://h/", DialContext: network.DialContext}, nil)
+			require.NoError(t, err)
+			require.NoError(t, c.conn.AwaitReady(t.Context()))
+			go c.receive()
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			want := leaveLimit
+			if interrupted {
+				interrupt()
+				want = 400 * time.Millisecond // less than half a second
+			}
+			begun := time.Now()
+			c.leave(ctx)
+			require.Equal(t, want, time.Since(begun))
+			<-c.received
+		})
+	}
 }

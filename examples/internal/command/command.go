@@ -1,5 +1,6 @@
 // Package command runs an example from the command line. Results and help go to standard output,
-// and errors to standard error. The exit code is 0, 1 for a failure, or 2 for wrong usage.
+// and errors to standard error. The exit code is 0, 1 for a failure, 2 for wrong usage, or 4 if
+// standard output could not be written.
 //
 // An example with one command calls [Main]. An example with several is a [Program]:
 //
@@ -9,6 +10,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 )
 
@@ -78,6 +81,45 @@ func (p *Program) Run(ctx context.Context, args []string, s Streams) (code int) 
 	return exit(p.Name, &UsageError{fmt.Errorf("there is no command %q", name)}, s)
 }
 
+// Checked returns a Func that calls f, which need not check the errors of its standard output: if f
+// returns nil, the result is the first of them, as an [OutputError]. f gets an Out that is not an
+// [os.File].
+func Checked(f Func) Func {
+	return func(ctx context.Context, args []string, s Streams) error {
+		out := &output{Writer: s.Out}
+		s.Out = out
+		err := f(ctx, args, s)
+		if failed := out.failure(); failed != nil && err == nil {
+			err = &OutputError{failed}
+		}
+		return err
+	}
+}
+
+// output is a Writer that keeps its first error.
+type output struct {
+	io.Writer
+	mu  sync.Mutex // guards err
+	err error
+}
+
+func (o *output) Write(p []byte) (n int, err error) {
+	n, err = o.Writer.Write(p)
+	if err != nil {
+		o.mu.Lock()
+		o.err = cmp.Or(o.err, err)
+		o.mu.Unlock()
+	}
+	return n, err
+}
+
+// failure returns the first error, or nil.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
 // exit prints err, unless help was asked for, and returns the exit code.
 func exit(name string, err error, s Streams) (code int) {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -88,8 +130,19 @@ func exit(name string, err error, s Streams) (code int) {
 		fmt.Fprintf(s.Notes, "%s: see %s -h\n", name, name)
 		return 2
 	}
+	if _, output := errors.AsType[*OutputError](err); output {
+		return 4
+	}
 	return 1
 }
+
+// OutputError is the error of a Func that could not write its standard output.
+type OutputError struct{ Err error }
+
+func (e *OutputError) Error() string { return "standard output: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *OutputError) Unwrap() error { return e.Err }
 
 // UsageError is the error of a Func whose arguments are wrong.
 type UsageError struct{ Err error }

@@ -53,3 +53,19 @@ func TestTheExitCodeSaysWhatWasWrong(t *testing.T) {
 		require.Equal(t, c.notes, notes.String(), c.args)
 	}
 }
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A command that ignores the errors of its standard output fails nevertheless.
+func TestAFullDiskThatTheCommandIgnoresIsAFailure(t *testing.T) {
+	say := func(_ context.Context, _ []string, s Streams) error {
+		fmt.Fprintln(s.Out, "hello")
+		return nil
+	}
+	p := Program{Name: "x", Commands: map[string]Func{"say": Checked(say)}}
+	var notes strings.Builder
+	require.Equal(t, 4, p.Run(t.Context(), []string{"say"}, Streams{Out: fullDisk{}, Notes: &notes}))
+	require.Equal(t, "x say: standard output: no space left on device\n", notes.String())
+}

@@ -82,8 +82,14 @@ func StartWith(t *testing.T, connect func(*Program), args ...string) *Program {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
+	return StartFile(t, self, connect, args...)
+}
+
+// StartFile is StartWith for the program in a file.
+func StartFile(t *testing.T, file string, connect func(*Program), args ...string) *Program {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	p := &Program{Cmd: exec.CommandContext(ctx, self, args...), t: t, ended: make(chan struct{})}
+	p := &Program{Cmd: exec.CommandContext(ctx, file, args...), t: t, ended: make(chan struct{})}
 	p.Output = p.NewOutput()
 	p.Cmd.Env = append(os.Environ(), environ, "TERM=xterm", "USER=me", "GORACE=atexit_sleep_ms=0")
 	connect(p)
@@ -104,6 +110,23 @@ func StartWith(t *testing.T, connect func(*Program), args ...string) *Program {
 		}
 	})
 	return p
+}
+
+// FullDisk returns a connect for StartWith and StartFile by which the program has a full disk behind
+// standard output. Its input is a pipe that stays open, and Output has standard error alone. FullDisk
+// skips the test on a system without /dev/full.
+func FullDisk(t *testing.T) (connect func(*Program)) {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full on this system: ", err)
+	}
+	t.Cleanup(func() { full.Close() })
+	return func(p *Program) {
+		in, err := p.Cmd.StdinPipe()
+		require.NoError(t, err)
+		p.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = in, full, p
+	}
 }
 
 // NewOutput returns an Output that ends with the process, for connect to use.
