@@ -7,10 +7,13 @@
 // It opens a small exchange on a loopback port (package examples/venue), follows it, and has it
 // misbehave in seven ways, one after the other. After each the books must be right again. Then the
 // client replaces its session, by which no book becomes stale. The exit code is 0 if the books are
-// those of the exchange in the end. All of it takes about 17 s.
+// those of the exchange in the end. All of it takes about 17 s. It prints a line for each trouble, and
+// at the end a table: what happened, after which time the client had noticed it and was back, how many
+// updates it had missed, and after which time all books were right. With -v it also prints the log of
+// the connection.
 //
 // With -page it shows the connection on a page at that address, such as -page :6060, and repeats all
-// this until it is interrupted.
+// this until it is interrupted. It prints the link with which a browser may open the page.
 //
 // The client is package examples/books: copy that. trouble.go has the ways in which the exchange
 // misbehaves, and market.go its server and the login.
@@ -18,6 +21,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,7 +38,7 @@ import (
 	"github.com/redial-go/redial/reconnect/debug"
 )
 
-func main() { os.Exit(command.Main("marketdata", run)) }
+func main() { os.Exit(command.Main("marketdata", command.Checked(run))) }
 
 func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
@@ -42,28 +46,34 @@ func run(ctx context.Context, args []string, s command.Streams) error {
 Ends after about 17 s (with -page: when it is interrupted), with exit code 0 if the books are those of the exchange.
 `)
 	address := flags.String("page", "", "show the connection on a page at this `address`, such as :6060, until the program is interrupted; without a host it is 127.0.0.1, and port 0 is any free port")
+	verbose := flags.Bool("v", false, "print the log of the connection and of the books")
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
-	page := debug.New(nil)
+	token := rand.Text()
+	page := debug.New(&debug.Options{Token: token})
 	defer page.Close()
 	if *address != "" {
 		at, err := page.Listen(*address)
 		if err != nil {
 			return &command.UsageError{Err: fmt.Errorf("-page: %w", err)}
 		}
-		fmt.Fprintln(s.Out, "page:", at)
+		fmt.Fprintln(s.Out, "page:", at+"?token="+token) // for who runs it, and for this run only
 	}
 	m, err := openMarket(venue.New(&venue.Options{Tick: 5 * time.Millisecond}))
 	if err != nil {
 		return fmt.Errorf("venue: %w", err)
 	}
 	defer m.close()
-	return trade(ctx, m, page, *address != "", slog.New(slog.NewTextHandler(s.Out, nil)))
+	log := slog.New(slog.DiscardHandler)
+	if *verbose {
+		log = slog.New(slog.NewTextHandler(s.Out, nil))
+	}
+	return trade(ctx, m, page, *address != "", log, newReport(s.Out))
 }
 
 // trade follows m while it misbehaves, once or again and again.
-func trade(ctx context.Context, m *market, page *debug.Page, again bool, log *slog.Logger) error {
+func trade(ctx context.Context, m *market, page *debug.Page, again bool, log *slog.Logger, r *report) error {
 	c, err := books.Follow(m.dialer(), &reconnect.Options{
 		// The venue allows 5 messages in any second, by the time at which they arrive. The interval is
 		// longer here, for a network whose delay varies by 200 ms at most.
@@ -84,7 +94,8 @@ func trade(ctx context.Context, m *market, page *debug.Page, again bool, log *sl
 		stats := c.Set.Stats()
 		return stats.Wanted, stats.Held
 	}})
-	t := &tour{market: m, client: c, log: log}
+	defer c.Feed.Watch(r.trace())()
+	t := &tour{market: m, client: c, log: log, report: r}
 	read := make(chan error, 1)
 	go func() { read <- c.Read(context.Background(), t.seen) }() // <-read waits for it
 	for err = t.run(ctx); again && err == nil; err = t.run(ctx) {

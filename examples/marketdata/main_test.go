@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,12 @@ import (
 
 // The program must leave no goroutine (promise 11 of package reconnect).
 func TestMain(m *testing.M) {
-	program.Main(m, func() int { return command.Main("marketdata", run) })
+	program.Main(m, func() int { return command.Main("marketdata", command.Checked(run)) })
 }
 
 func TestTheProgramSurvivesEveryTrouble(t *testing.T) {
 	t.Parallel()
-	p := program.Start(t)
+	p := program.Start(t, "-v")
 	require.Zero(t, p.ExitCode(), p)
 	out := p.String()
 	for _, trouble := range (&market{Venue: new(venue.Venue)}).troubles() {
@@ -38,12 +39,44 @@ func TestTheProgramSurvivesEveryTrouble(t *testing.T) {
 	require.NotContains(t, after, "book is stale")
 }
 
+// Without -v there is a line for each trouble, and a table of them at the end.
+func TestTheProgramPrintsATableOfTheTroubles(t *testing.T) {
+	t.Parallel()
+	p := program.Start(t)
+	require.Zero(t, p.ExitCode(), p)
+	lines := strings.Split(strings.TrimSpace(p.String()), "\n")
+	var names []string
+	for _, trouble := range (&market{Venue: new(venue.Venue)}).troubles() {
+		names = append(names, "the venue "+trouble.name)
+	}
+	names = append(names, "the client replaces its session")
+	require.Len(t, lines, 2*len(names)+3, p)
+	require.Equal(t, names, lines[:len(names)])
+	table := lines[len(names):]
+	require.Empty(t, table[0])
+	require.Regexp(t, `^what happened +noticed after +back after +missed and fetched +books right after$`, table[1])
+	const after = ` +\d[\d.]*m?s`
+	for i, name := range names {
+		line := table[i+2]
+		require.LessOrEqual(t, len(line), 120)
+		switch {
+		case strings.HasSuffix(name, "leaves an update out"):
+			require.Regexp(t, `^`+regexp.QuoteMeta(name)+after+` +- +\d+ updates`+after+`$`, line)
+		case i == len(names)-1:
+			require.Regexp(t, `^`+regexp.QuoteMeta(name)+` +-`+after+` +0 updates +-$`, line)
+		default:
+			require.Regexp(t, `^`+regexp.QuoteMeta(name)+after+after+` +\d+ updates`+after+`$`, line)
+		}
+	}
+	require.Equal(t, "ok: the books are those of the venue", lines[len(lines)-1])
+}
+
 // The page can be opened at any time, and there are always troubles to see in it.
 func TestWithAPageTheTroublesAreRepeated(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "-page", ":0")
 	p.Await("ok: the books are those of the venue")
-	p.Find(`(?s)ok: the books are those of the venue.*the venue is killed.*the venue behaves again`)
+	p.Find(`(?s)ok: the books are those of the venue.*the venue is killed.*the venue falls silent`)
 	p.Interrupt()
 	require.Equal(t, 1, p.ExitCode(), p)
 	require.Contains(t, p.String(), "marketdata: interrupted\n")
@@ -52,11 +85,18 @@ func TestWithAPageTheTroublesAreRepeated(t *testing.T) {
 func TestThePageShowsTheClientUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "-page", ":0")
-	url := p.Find(`(?m)^page: (http://127\.0\.0\.1:\d+/)$`)[1]
+	link := p.Find(`(?m)^page: (http://127\.0\.0\.1:\d+/)\?token=(\w+)$`)
+	ask, err := http.NewRequest(http.MethodGet, link[1]+"?json", nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(ask)
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	ask.Header.Set("Authorization", "Bearer "+link[2])
 	p.Await("the venue is killed")
 	var got debug.Snapshot
 	require.Eventually(t, func() bool {
-		resp, err := http.Get(url + "?json")
+		resp, err := http.DefaultClient.Do(ask)
 		if err != nil {
 			return false
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"github.com/redial-go/redial/examples/books"
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/bridge"
 )
 
@@ -45,19 +47,27 @@ type tour struct {
 	market *market
 	client *books.Client
 	log    *slog.Logger
+	report *report
 }
 
 // seen logs the end and the return of a book, but not the end by Shutdown. The reader calls it.
 func (t *tour) seen(e *books.Event) {
+	t.report.event(e)
 	switch e.Kind {
 	case bridge.EventStale:
-		if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && errors.Is(seam.Cause, net.ErrClosed) {
+		if ownEnd(e.Err) {
 			return
 		}
 		t.log.Info("book is stale", "book", e.Key, "cause", e.Err)
 	case bridge.EventHealed:
 		t.log.Info("book is right", "book", e.Key, "seq", e.Last)
 	}
+}
+
+// ownEnd reports whether err is the seam of a Shutdown or a Close.
+func ownEnd(err error) bool {
+	seam, ok := errors.AsType[*reconnect.Seam](err)
+	return ok && (seam.Reason == backoff.ReasonShutdown || errors.Is(seam.Cause, net.ErrClosed))
 }
 
 // run returns an error if the client does not survive a trouble, or if its books are not those of the
@@ -70,6 +80,7 @@ func (t *tour) run(ctx context.Context) error {
 			return err
 		}
 		t.log.Warn("the venue " + trouble.name)
+		t.report.begin("the venue " + trouble.name)
 		trouble.begin()
 		sleep(ctx, lasts)
 		if trouble.end != nil {
@@ -84,6 +95,7 @@ func (t *tour) run(ctx context.Context) error {
 		return err
 	}
 	t.log.Info("the client replaces its session, as it does each day")
+	t.report.begin("the client replaces its session")
 	t.client.Feed.Rotate(t.client.Feed.Status().Session, reconnect.Advice{})
 	sleep(ctx, time.Second)
 	t.market.Halt()
@@ -91,6 +103,8 @@ func (t *tour) run(ctx context.Context) error {
 		return err
 	}
 	t.log.Info("ok: the books are those of the venue")
+	t.report.table()
+	fmt.Fprintln(t.report.out, "ok: the books are those of the venue")
 	return nil
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -44,7 +45,15 @@ func connected(t *testing.T) *audited {
 		Run:      reconnect.RunOptions{Policy: &backoff.Exponential{Base: 20 * time.Millisecond, Cap: 20 * time.Millisecond}},
 	})
 	require.NoError(t, err)
-	a := &audited{tour: &tour{market: m, client: c, log: slog.New(slog.DiscardHandler)}, last: map[string]books.Event{}}
+	a := &audited{
+		tour: &tour{
+			market: m,
+			client: c,
+			log:    slog.New(slog.DiscardHandler),
+			report: newReport(io.Discard),
+		},
+		last: map[string]books.Event{},
+	}
 	read := make(chan error, 1)
 	go func() { read <- c.Read(context.Background(), a.check) }() // <-read waits for it
 	t.Cleanup(func() { c.Feed.Close(); <-read })
