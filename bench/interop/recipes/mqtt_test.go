@@ -61,6 +61,8 @@ func TestMQTT(t *testing.T) {
 	require.NoError(t, other.in.Close())
 	other.noted(1, "all lines are published")
 	other.interrupt()
+	p.startFull() // it acknowledges nothing that it has not printed
+	p.waitFull()
 	p.start()
 	eventually(t, "what was kept comes", func() bool { return len(p.lines()) >= came+len(away) })
 	p.interrupt()

@@ -56,10 +56,15 @@ func begin(t *testing.T, binary string, args []string) *piped {
 }
 
 // start starts the recipe, which must not run.
-func (p *piped) start() {
+func (p *piped) start() { p.startTo(p.binary + ".out") }
+
+// startFull is like start, but with a full disk behind the standard output.
+func (p *piped) startFull() { p.startTo("/dev/full") }
+
+func (p *piped) startTo(out string) {
 	files := make([]*os.File, 2)
-	for i, suffix := range []string{".out", ".notes"} {
-		f, err := os.OpenFile(p.binary+suffix, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	for i, name := range []string{out, p.binary + ".notes"} {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		require.NoError(p.t, err)
 		defer f.Close()
 		files[i] = f
@@ -92,6 +97,16 @@ func (p *piped) wait() {
 	err := p.cmd.Wait()
 	p.cmd = nil
 	require.NoError(p.t, err)
+}
+
+// waitFull waits for the end of a recipe that startFull has started. The recipe must report the full disk, and its exit
+// code must be 4.
+func (p *piped) waitFull() {
+	p.t.Helper()
+	p.noted(1, syscall.ENOSPC.Error())
+	_ = p.cmd.Wait()
+	require.Equal(p.t, 4, p.cmd.ProcessState.ExitCode())
+	p.cmd = nil
 }
 
 // feed writes lines to the standard input.

@@ -1,10 +1,11 @@
 // Amqp publishes each line of its standard input to a queue of RabbitMQ, and prints each message of that queue. The
 // client is amqp091-go, under reconnect.Run: go run ./amqp -url amqp://guest:guest@127.0.0.1:5672/ -queue orders
 //
-// A line is published until the broker has confirmed it, and a message is acknowledged after it was printed. So after a
-// loss nothing is missing, but a line or a message may come twice: "again" stands before a message that came before.
+// A line is published until the broker has confirmed it, and a message is acknowledged after it was printed. So
+// after a loss nothing is missing, but a line or a message may come twice. A line over 64 KiB is reported and
+// left out. The exit code is 4 if the standard output fails.
 //
-// Left out: a store for lines that were read and not published when this program ends, exchanges, dead letters, lines over 64 KiB.
+// Left out: a store for lines that were read and not published when this program ends, exchanges, dead letters.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"time"
@@ -25,25 +27,40 @@ import (
 	"github.com/redial-go/redial/reconnect/current"
 )
 
-var url, queue = flag.String("url", "amqp://guest:guest@127.0.0.1:5672/", "the broker"), flag.String("queue", "recipe", "a durable queue, which is made if there is none")
+var url = flag.String("url", "amqp://guest:guest@127.0.0.1:5672/", "the broker")
+var queue = flag.String("queue", "recipe", "a durable queue, which is made if there is none")
 var channels current.Of[*amqp.Channel] // holds the present channel
 
 func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	go publish(ctx, bufio.NewScanner(os.Stdin)) // ends with the program
-	slog.Info("the end", "cause", reconnect.Run(ctx, dial, serve, &reconnect.RunOptions{Classify: classify, Trace: reconnect.Log(slog.Default())}))
+	go publish(ctx) // ends with the program
+	options := &reconnect.RunOptions{Classify: classify, Trace: reconnect.Log(slog.Default())}
+	err := reconnect.Run(ctx, dial, serve, options)
+	slog.Info("the end", "cause", err)
+	if ctx.Err() == nil {
+		os.Exit(1) // not interrupted
+	}
 }
 
 type connection struct{ *amqp.Connection }
 
-// Close ends the connection within 2 s, also if the broker does not answer.
-func (c connection) Close() error { return c.CloseDeadline(time.Now().Add(2 * time.Second)) }
+// Close ends the connection within 400 ms, also if the broker does not answer.
+func (c connection) Close() error { return c.CloseDeadline(time.Now().Add(400 * time.Millisecond)) }
 
-// dial connects and logs in, with a limit of 16 s on each.
-func dial(context.Context) (connection, error) {
-	c, err := amqp.DialConfig(*url, amqp.Config{Dial: amqp.DefaultDial(16 * time.Second)})
+// dial connects and logs in, within 16 s each.
+func dial(ctx context.Context) (connection, error) {
+	stop := func() bool { return true }
+	defer func() { stop() }()
+	c, err := amqp.DialConfig(*url, amqp.Config{Dial: func(network, address string) (net.Conn, error) {
+		nc, err := (&net.Dialer{Timeout: 16 * time.Second}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		stop = context.AfterFunc(ctx, func() { nc.Close() }) // because amqp091-go knows no context
+		return nc, nc.SetDeadline(time.Now().Add(16 * time.Second))
+	}})
 	return connection{c}, err
 }
 
@@ -67,7 +84,10 @@ func serve(ctx context.Context, c connection, s *reconnect.Session) error {
 	defer remove()
 	defer context.AfterFunc(ctx, func() { c.Close() })() // a publish has failed
 	for m := range messages {
-		fmt.Printf("%s%s\n", map[bool]string{true: "again "}[m.Redelivered], m.Body)
+		if _, err := fmt.Printf("%s\n", m.Body); err != nil { // m.Redelivered says that it may have come before
+			slog.Error("standard output", "err", err)
+			os.Exit(4) // without the acknowledgement, so that the broker keeps the message
+		}
 		_ = m.Ack(false) // its error is that the channel is closed, which ends the loop
 	}
 	if len(closed) > 0 {
@@ -78,23 +98,43 @@ func serve(ctx context.Context, c connection, s *reconnect.Session) error {
 
 // classify says that a person has to act if the broker does not permit what we want, or has another kind of queue.
 func classify(err error) backoff.Verdict {
-	if e, ok := errors.AsType[*amqp.Error](err); ok && (e.Code == amqp.AccessRefused || e.Code == amqp.NotAllowed || e.Code == amqp.PreconditionFailed) {
+	e, ok := errors.AsType[*amqp.Error](err)
+	if ok && (e.Code == amqp.AccessRefused || e.Code == amqp.NotAllowed || e.Code == amqp.PreconditionFailed) {
 		err = backoff.Slow(err)
 	}
 	return backoff.Classify(err)
 }
 
-func publish(ctx context.Context, lines *bufio.Scanner) {
-	for more := lines.Scan(); more; {
-		ch, err := channels.Wait(ctx)
-		if err != nil {
-			return
-		}
-		if p, err := ch.PublishWithDeferredConfirm("", *queue, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: lines.Bytes()}); err == nil && p.Wait() {
-			more = lines.Scan()
-		} else { // the connection is lost, or the broker refuses the message
-			channels.Fail(ch, cmp.Or(err, errors.New("the broker has not confirmed a message"))) // ends the session
+func publish(ctx context.Context) {
+	for number, line := range lines {
+		message := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(line)}
+		for confirmed := false; !confirmed; {
+			ch, err := channels.Wait(ctx)
+			if err != nil {
+				return
+			}
+			p, err := ch.PublishWithDeferredConfirm("", *queue, false, false, message)
+			if confirmed = err == nil && p.Wait(); !confirmed { // lost, or rejected: end the session
+				channels.Fail(ch, cmp.Or(err, fmt.Errorf("line %d: not confirmed by the broker", number)))
+			}
 		}
 	}
-	slog.Info("all lines are published", "error", lines.Err())
+	slog.Info("all lines are published")
+}
+
+// lines yields the numbered lines of the standard input. A line over 64 KiB is reported and left out.
+func lines(yield func(number int, line string) bool) {
+	in := bufio.NewReaderSize(os.Stdin, 64<<10)
+	for number := 1; ; number++ {
+		part, long, err := in.ReadLine()
+		line := string(part)
+		for more := long; more; _, more, err = in.ReadLine() { // skip the rest
+		}
+		if long {
+			slog.Error("line left out: longer than 64 KiB", "line", number, "begins", line[:40])
+		} else if err != nil || !yield(number, line) {
+			slog.Info("end of input", "err", err)
+			return
+		}
+	}
 }

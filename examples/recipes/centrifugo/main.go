@@ -6,12 +6,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
@@ -42,17 +44,26 @@ type feed struct { // needs no lock, because OnSession and OnMessage never run a
 	conn           *reconnect.Conn
 }
 
+func (f *feed) start(c *reconnect.Conn) error {
+	f.conn = c
+	return nil
+}
+
 func (f *feed) subscribe(_ context.Context, o *reconnect.Opening) error {
-	if err := o.Write(conn.TextMessage(fmt.Sprintf(`{"id":1,"connect":{"token":%q}}
-{"id":2,"subscribe":{"channel":%q,"recover":%t,"epoch":%q,"offset":%d}}`, f.token, f.channel, f.at.Epoch != "", f.at.Epoch, f.at.Offset))); err != nil {
+	connect := fmt.Sprintf(`{"id":1,"connect":{"token":%q}}`, f.token)
+	subscribe := fmt.Sprintf(`{"id":2,"subscribe":{"channel":%q,"recover":%t,"epoch":%q,"offset":%d}}`,
+		f.channel, f.at.Epoch != "", f.at.Epoch, f.at.Offset)
+	if err := o.Write(conn.TextMessage(connect + "\n" + subscribe)); err != nil {
 		return err
 	}
 	for {
 		var r reply
-		if m, err := o.Read(); err != nil {
+		m, err := o.Read()
+		if err = cmp.Or(err, json.Unmarshal(m.Data, &r)); err != nil {
 			return err
-		} else if json.Unmarshal(m.Data, &r) != nil || r.Error != nil || r.ID == 2 && r.Subscribe.Epoch == "" {
-			return backoff.Slow(fmt.Errorf("refused, or a channel without recovery: %s", m.Data)) // somebody must mend it
+		} else if r.Error != nil || r.ID == 2 && r.Subscribe.Epoch == "" {
+			// A redial does not help: wait longer.
+			return backoff.Slow(fmt.Errorf("refused, or a channel without recovery: %s", m.Data))
 		} else if r.ID == 2 {
 			return o.Deliver(m)
 		}
@@ -66,11 +77,11 @@ func (f *feed) handle(_ context.Context, m reconnect.Message) {
 	}
 	if r.ID == 2 && !r.Subscribe.Recovered {
 		f.at = r.Subscribe.Cursor
-		fmt.Println("snapshot: what follows comes after offset", f.at.Offset)
+		output("snapshot: what follows comes after offset", f.at.Offset)
 	}
 	for _, p := range append(r.Subscribe.Publications, r.Push.Pub) {
 		if f.at.Take(f.at.Epoch, p.Offset) == bridge.PlacementNext { // without a publication the offset is 0
-			fmt.Printf("%s\n", p.Data)
+			output(string(p.Data))
 		}
 	}
 }
@@ -81,14 +92,24 @@ func follow(url, token, channel string) error {
 		Dialer: &dialer.WebSocket{URL: url, Split: conn.Split{Func: bufio.ScanLines}},
 		Answer: func(m conn.Message) (conn.Message, bool) { return conn.TextMessage("{}"), string(m.Data) == "{}" },
 	}, &reconnect.Options{
-		OnSession: f.subscribe, OnMessage: f.handle, Layers: []*reconnect.Layer{{Start: func(c *reconnect.Conn) error { f.conn = c; return nil }}},
-		Run: reconnect.RunOptions{Classify: backoff.ClassifyRefusals, Trace: reconnect.Log(slog.Default())},
+		OnSession: f.subscribe,
+		OnMessage: f.handle,
+		Layers:    []*reconnect.Layer{{Start: f.start}},
+		Run:       reconnect.RunOptions{Classify: backoff.ClassifyRefusals, Trace: reconnect.Log(slog.Default())},
 	})
 	if err != nil {
 		return err
 	}
 	<-c.Done()
 	return c.Err()
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

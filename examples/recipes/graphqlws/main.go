@@ -1,8 +1,10 @@
-// Graphqlws runs GraphQL subscriptions by the protocol graphql-transport-ws (the library graphql-ws and others), and prints
-// the payload of each result. The protocol has no recovery. So the program prints a line that begins with "snapshot" when
-// it has subscribed in a new session: run a query there, a little later, because the server does not confirm a subscription.
+// Graphqlws runs GraphQL subscriptions by the protocol graphql-transport-ws (the library graphql-ws and others), and
+// prints each result, as it came. The protocol has no recovery. So the program prints a line that begins with
+// "snapshot" when it has subscribed in a new session: run a query there, a little later, because the server does not
+// confirm a subscription.
 //
-// Left out of the protocol: variables, queries and mutations (package reconnect/call), and the older graphql-ws subprotocol.
+// Left out of the protocol: variables, queries and mutations (package reconnect/call), and the older graphql-ws
+// subprotocol.
 package main
 
 import (
@@ -13,6 +15,8 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
+	"slices"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
@@ -47,7 +51,12 @@ func login(o *reconnect.Opening, payload string) error {
 }
 
 func encode(r *subscription.Request[string]) (conn.Message, error) {
-	return conn.JSONMessage(map[string]any{"type": "subscribe", "id": r.Keys[0], "payload": map[string]string{"query": r.Keys[0]}})
+	query := r.Keys[0]
+	return conn.JSONMessage(map[string]any{
+		"type":    "subscribe",
+		"id":      query,
+		"payload": map[string]string{"query": query},
+	})
 }
 
 // answer finds the end of a subscription. After an error the Set subscribes again, with growing waits.
@@ -64,7 +73,12 @@ func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 }
 
 func follow(url, payload string, queries []string) error {
-	set, err := subscription.New(&subscription.Options[string]{Encode: encode, Answer: answer, NoAnswers: true, Batch: 1})
+	set, err := subscription.New(&subscription.Options[string]{
+		Encode:    encode,
+		Answer:    answer,
+		NoAnswers: true,
+		Batch:     1,
+	})
 	if err != nil {
 		return err
 	}
@@ -80,16 +94,27 @@ func follow(url, payload string, queries []string) error {
 		return err
 	}
 	for m, err := range c.Messages(context.Background()) {
+		var v message
 		switch seam, ok := errors.AsType[*reconnect.Seam](err); {
 		case ok && seam.Refetch:
-			fmt.Println("snapshot: subscribed by session", seam.Session)
+			output("snapshot: subscribed by session", seam.Session)
 		case err != nil && !ok:
 			return err
+		case err == nil && json.Unmarshal(m.Data, &v) == nil && slices.Contains(queries, v.ID):
+			output(string(m.Data))
 		case err == nil:
-			fmt.Printf("%s\n", m.Data)
+			slog.Warn("message left out", "message", string(m.Data))
 		}
 	}
 	return nil
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

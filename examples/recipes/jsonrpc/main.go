@@ -1,8 +1,10 @@
-// Jsonrpc subscribes to events of a JSON-RPC server, such as an Ethereum node, and prints the result of each notification.
-// A node does not repeat events that the program has missed while it was away. So the program prints a line that begins with
-// "snapshot" when a session has its subscriptions. From there on nothing is missing: fetch there what you need.
+// Jsonrpc subscribes to events of a JSON-RPC server, such as an Ethereum node, and prints the result of each
+// notification. A node does not repeat events that the program has missed while it was away. So the program prints a
+// line that begins with "snapshot" when a session has its subscriptions. From there on nothing is missing: fetch there
+// what you need.
 //
-// Left out of the protocol: calls (package reconnect/call makes them), batches, and blocks that a reorganization takes back.
+// Left out of the protocol: calls (package reconnect/call makes them), batches, and blocks that a reorganization takes
+// back.
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/redial-go/redial/conn"
@@ -31,13 +34,19 @@ type message struct { // an answer, or a notification
 	}
 }
 
-// encode asks for one event, such as ["newHeads"]. The node answers with a name, by which the subscription can be ended.
+// encode asks for one event, such as ["newHeads"]. The node answers with a name, by which the subscription can be
+// ended.
 func encode(namespace string, r *subscription.Request[string]) (conn.Message, error) {
 	params := []string{r.Keys[0]}
 	if r.Op == subscription.OpUnsubscribe {
 		params = r.Tags
 	}
-	return conn.JSONMessage(map[string]any{"jsonrpc": "2.0", "id": json.Number(r.ID), "method": namespace + "_" + r.Op.String(), "params": params})
+	return conn.JSONMessage(map[string]any{
+		"jsonrpc": "2.0",
+		"id":      json.Number(r.ID),
+		"method":  namespace + "_" + r.Op.String(),
+		"params":  params,
+	})
 }
 
 func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
@@ -63,7 +72,9 @@ func follow(url, namespace string, events []string) error {
 	}
 	set.Add(events...)
 	c, err := reconnect.New(&dialer.WebSocket{URL: url}, &reconnect.Options{
-		Layers: []*reconnect.Layer{set.Layer()}, MarkRefetch: true, Run: reconnect.RunOptions{Trace: reconnect.Log(slog.Default())},
+		Layers:      []*reconnect.Layer{set.Layer()},
+		MarkRefetch: true,
+		Run:         reconnect.RunOptions{Trace: reconnect.Log(slog.Default())},
 	})
 	if err != nil {
 		return err
@@ -73,17 +84,25 @@ func follow(url, namespace string, events []string) error {
 		var v message
 		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
 			if seam.Refetch {
-				fmt.Println("snapshot: nothing is missing after this line")
+				output("snapshot: nothing is missing after this line")
 			}
 		} else if err != nil {
 			return err
 		} else if err := json.Unmarshal(m.Data, &v); err != nil {
 			c.Redial(m.Session, err)
 		} else if event, ok := set.ByTag(m.Session, v.Params.Subscription); ok {
-			fmt.Printf("%s %s\n", event, v.Params.Result)
+			output(event, string(v.Params.Result))
 		}
 	}
 	return nil
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

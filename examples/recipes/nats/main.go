@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 
@@ -81,14 +82,22 @@ func follow(url, subject string) error {
 	for m, err := range c.Messages(context.Background()) {
 		switch seam, ok := errors.AsType[*reconnect.Seam](err); {
 		case ok && seam.Refetch:
-			fmt.Println("snapshot: nothing is missing after this line")
+			output("snapshot: nothing is missing after this line")
 		case err != nil && !ok:
 			return err
 		case bytes.HasPrefix(m.Data, []byte("MSG ")):
-			fmt.Printf("%s\n", m.Data[bytes.IndexByte(m.Data, '\n')+1:])
+			output(string(m.Data[bytes.IndexByte(m.Data, '\n')+1:]))
 		}
 	}
 	return nil
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

@@ -1,6 +1,7 @@
 // Natsgo prints each message of a subject by nats.go, the client library of NATS, over a dialer of redial. The library
-// keeps the subscription and dials again. From redial come the waits, with full jitter, and the sockets: names are looked up
-// anew, addresses race, each try has a limit. nats.go alone waits 2.0 to 2.1 s: all clients of a server come back at once.
+// keeps the subscription and dials again. From redial come the waits, with full jitter, and the sockets: each try looks
+// the name up again, lets the addresses race, and has a limit. nats.go alone waits 2.0 to 2.1 s, so that all clients of
+// a server come back together.
 //
 // NATS delivers at most once. When a subscription has begun the program prints a line that begins with "snapshot":
 // nothing is missing from there on, and a snapshot can be fetched there.
@@ -11,7 +12,9 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,7 +27,11 @@ import (
 type sockets struct{ dialer.Dialer }
 
 func (s *sockets) Dial(network, address string) (net.Conn, error) {
-	return s.DialContext(context.Background(), network, address) // MaxElapsed bounds it
+	c, err := s.DialContext(context.Background(), network, address) // MaxElapsed bounds it
+	if err != nil {
+		log.Print(err) // because nats.go does not report it
+	}
+	return c, err
 }
 
 func follow(url, subject string) error {
@@ -34,7 +41,7 @@ func follow(url, subject string) error {
 			log.Print(err)
 			return
 		}
-		fmt.Println("snapshot: nothing is missing after this line")
+		output("snapshot: nothing is missing after this line")
 	}
 	c, err := nats.Connect(url,
 		nats.SetCustomDialer(&sockets{dialer.Dialer{MaxElapsed: time.Second}}), // then nats.go asks the next server
@@ -46,7 +53,7 @@ func follow(url, subject string) error {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Print("disconnected: ", err) }),
 		nats.ReconnectHandler(began), // nats.go has subscribed again
 		nats.ConnectHandler(func(c *nats.Conn) {
-			if _, err := c.Subscribe(subject, func(m *nats.Msg) { fmt.Printf("%s\n", m.Data) }); err != nil {
+			if _, err := c.Subscribe(subject, func(m *nats.Msg) { output(string(m.Data)) }); err != nil {
 				closed <- err
 			}
 			began(c)
@@ -58,6 +65,14 @@ func follow(url, subject string) error {
 	}
 	defer c.Close()
 	return <-closed
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

@@ -1,8 +1,10 @@
-// Postgres keeps a copy of a table in memory, by LISTEN and NOTIFY. For each line of standard input, a key, it prints the
-// value from the copy; while no copy is up to date, the key waits for one. A notification is only a hint: it names a row,
-// which the program reads. A change made while nobody listens has no notification, so each session listens first, and
-// then reads the whole table. Two changes of a row that come faster than the program reads are one change. The
-// table is settings (key text primary key, value text not null), and a trigger calls pg_notify('settings', key).
+// Postgres keeps a copy of a table in memory, by LISTEN and NOTIFY. For each line of standard input, a key, it prints
+// the value from the copy; while no copy is up to date, the key waits for one. A notification is only a hint: it names
+// a row, which the program reads. A change made between two sessions has no notification, so each session listens
+// first, and then reads the whole table. Two changes of a row that come faster than the program reads are one change. A
+// key over 64 KiB is reported and left out. The exit code is 4 if the standard output fails.
+//
+// The table is settings (key text primary key, value text not null), and a trigger calls pg_notify('settings', key).
 package main
 
 import (
@@ -61,7 +63,7 @@ func (l listener) update(ctx context.Context, rows *sync.Map) error {
 		return nil
 	} else if err == nil {
 		if old, _ := rows.Swap(n.Payload, value); old != value {
-			fmt.Println("changed", n.Payload, value)
+			output("changed", n.Payload, value)
 		}
 	}
 	return err
@@ -76,7 +78,7 @@ func follow(ctx context.Context, url string, copies *current.Of[*sync.Map]) erro
 			return err
 		}
 		s.Ready()
-		fmt.Println("copied by session", s.Number)
+		output("copied by session", s.Number)
 		ctx, remove := copies.Set(ctx, rows) // from here on keys are looked up in rows
 		defer remove()
 		for err == nil {
@@ -91,10 +93,35 @@ func main() {
 	flag.Parse()
 	copies := new(current.Of[*sync.Map])
 	go func() { log.Fatal(follow(context.Background(), *url, copies)) }() // runs as long as the program
-	for keys := bufio.NewScanner(os.Stdin); keys.Scan(); {
+	for _, key := range lines {
 		rows, _ := copies.Wait(context.Background()) // no error, because nothing ends it
-		value, ok := rows.Load(keys.Text())
-		fmt.Println("value", keys.Text(), value, ok)
+		value, ok := rows.Load(key)
+		output("value", key, value, ok)
 	}
 	select {} // the changes go on
+}
+
+// lines yields the numbered lines of the standard input. A line over 64 KiB is reported and left out.
+func lines(yield func(number int, line string) bool) {
+	in := bufio.NewReaderSize(os.Stdin, 64<<10)
+	for number := 1; ; number++ {
+		part, long, err := in.ReadLine()
+		line := string(part)
+		for more := long; more; _, more, err = in.ReadLine() { // skip the rest
+		}
+		if long {
+			slog.Error("line left out: longer than 64 KiB", "line", number, "begins", line[:40])
+		} else if err != nil || !yield(number, line) {
+			slog.Info("end of input", "err", err)
+			return
+		}
+	}
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }

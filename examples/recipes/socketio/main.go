@@ -1,6 +1,6 @@
-// Socketio prints the events of a Socket.IO server (Engine.IO 4), over WebSocket alone. If the server has connection state
-// recovery, a new session goes on after the last event. If not, or if the server has forgotten the session, the program
-// prints a line that begins with "snapshot": fetch one there.
+// Socketio prints the events of a Socket.IO server (Engine.IO 4), over WebSocket alone. If the server has connection
+// state recovery, a new session continues after the last event. If not, or if the server has forgotten the session, the
+// program prints a line that begins with "snapshot": fetch one there.
 // Left out of the protocol: HTTP polling, other namespaces, binary and volatile events, acknowledgements, sending.
 package main
 
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"os"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
@@ -21,13 +22,20 @@ import (
 	"github.com/redial-go/redial/reconnect/heartbeat"
 )
 
-// feed has what the server needs to recover a session. It needs no lock, because OnSession and OnMessage never run at the same time.
+// feed has what the server needs to recover a session. It needs no lock, because OnSession and OnMessage never run at
+// the same time.
 type feed struct {
 	pid, offset string // the private name of the session, and its last event
 	conn        *reconnect.Conn
 }
 
-// open is OnSession. Engine.IO opens with "0...", and Socket.IO with "40..." from either side, or "44..." for a refusal.
+func (f *feed) start(c *reconnect.Conn) error {
+	f.conn = c
+	return nil
+}
+
+// open is OnSession. Engine.IO opens with "0...", and Socket.IO with "40..." from either side, or "44..." for a
+// refusal.
 func (f *feed) open(_ context.Context, o *reconnect.Opening, auth map[string]any) error {
 	if _, err := o.Read(); err != nil { // "0..."
 		return err
@@ -56,7 +64,7 @@ func (f *feed) handle(_ context.Context, m reconnect.Message) {
 	case "40":
 		if err := json.Unmarshal(body, &session); err != nil || session.PID != f.pid || f.pid == "" {
 			f.pid, f.offset = session.PID, ""
-			fmt.Println("snapshot: session", m.Session, "begins anew")
+			output("snapshot: session", m.Session, "begins without its past")
 		}
 	case "41":
 		f.conn.Redial(m.Session, backoff.Slow(errors.New("the server has disconnected us")))
@@ -68,7 +76,7 @@ func (f *feed) handle(_ context.Context, m reconnect.Message) {
 		if last := len(event) - 1; f.pid != "" && last > 0 && json.Unmarshal(event[last], &f.offset) == nil {
 			event = event[:last] // a server with recovery appends the offset
 		}
-		fmt.Printf("%s\n", event)
+		output(fmt.Sprintf("%s", event))
 	}
 }
 
@@ -79,14 +87,23 @@ func follow(url string, auth map[string]any) error {
 		Answer: func(m conn.Message) (conn.Message, bool) { return conn.TextMessage("3"), string(m.Data) == "2" },
 	}, &reconnect.Options{
 		OnSession: func(ctx context.Context, o *reconnect.Opening) error { return f.open(ctx, o, auth) },
-		OnMessage: f.handle, Layers: []*reconnect.Layer{{Start: func(c *reconnect.Conn) error { f.conn = c; return nil }}},
-		Run: reconnect.RunOptions{Trace: reconnect.Log(slog.Default())},
+		OnMessage: f.handle,
+		Layers:    []*reconnect.Layer{{Start: f.start}},
+		Run:       reconnect.RunOptions{Trace: reconnect.Log(slog.Default())},
 	})
 	if err != nil {
 		return err
 	}
 	<-c.Done()
 	return c.Err()
+}
+
+// output prints a line, or ends the program with exit code 4, so that a full disk is noticed.
+func output(values ...any) {
+	if _, err := fmt.Println(values...); err != nil {
+		slog.Error("standard output", "err", err)
+		os.Exit(4)
+	}
 }
 
 func main() {

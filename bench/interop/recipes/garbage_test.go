@@ -1,0 +1,205 @@
+//go:build linux
+
+package recipes_test
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/interop/internal/server"
+)
+
+// garbage is what a server writes to a new connection. It may read before.
+type garbage func(c net.Conn) string
+
+func text(s string) garbage { return func(net.Conn) string { return s } }
+
+// upgraded is a message of WebSocket with at most 125 bytes of data.
+func upgraded(data string) garbage {
+	return func(c net.Conn) string {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return ""
+		}
+		key := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+			"Sec-WebSocket-Accept: " + base64.StdEncoding.EncodeToString(key[:]) + "\r\n" +
+			"Sec-WebSocket-Protocol: mqtt\r\n\r\n" + "\x82" + string(rune(len(data))) + data
+	}
+}
+
+// anyGarbage is garbage for a client of any protocol.
+var anyGarbage = []garbage{
+	text(""), text("\x00"), text("not a frame\r\n"),
+	text("HTTP/1.1 400 Bad Request\r\n\r\n"), text(strings.Repeat("\xff", 100)),
+}
+
+// front is a proxy for a server.
+type front struct {
+	address string
+	passed  atomic.Int64 // connections
+	mute    sync.RWMutex // while it is locked, nothing is passed on
+}
+
+// newFront sends g, if it is not nil, to the first connection, and passes the others on.
+func newFront(t *testing.T, server string, g garbage) *front {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	f := &front{address: l.Addr().String()}
+	go func() { // ends with the listener
+		for n := 1; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go func() { // ends with the connection, which the cleanup closes
+				defer c.Close()
+				if n > 1 || g == nil {
+					f.passed.Add(1)
+					f.pass(c, server)
+					return
+				}
+				_, _ = io.WriteString(c, g(c))
+				_ = c.(*net.TCPConn).CloseWrite()
+				_ = c.SetReadDeadline(time.Now().Add(time.Second)) // so that a reset drops nothing of it
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return f
+}
+
+// pass connects c to a server until one of the two has ended.
+func (f *front) pass(c net.Conn, server string) {
+	s, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	go func() { // ends with s
+		_, _ = io.Copy(unless{s, &f.mute}, c)
+		s.Close()
+	}()
+	_, _ = io.Copy(unless{c, &f.mute}, s)
+	s.Close()
+}
+
+// unless is a Writer that waits while mu is locked.
+type unless struct {
+	io.Writer
+	mu *sync.RWMutex
+}
+
+func (w unless) Write(b []byte) (int, error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.Writer.Write(b)
+}
+
+// badLines are lines for a recipe, of which one is too long, and two are no text. goodLines are those
+// that it takes.
+var (
+	badLines  = []string{"before", strings.Repeat("x", 70_000), "\xff\x00\xfe", "", "after"}
+	goodLines = []string{"before", "\xff\x00\xfe", "", "after"}
+)
+
+// survive runs a recipe for each of kinds, whose first connection gets that garbage. The recipe must
+// then print want for badLines. At the end it runs one whose server becomes mute, and interrupts it.
+func survive(t *testing.T, name, at string, kinds []garbage, args func(address string, n int) []string,
+	want ...string) {
+	var first *piped
+	for n, g := range kinds {
+		f := newFront(t, at, g)
+		var p *piped
+		if first == nil {
+			p = pipe(t, name, args(f.address, n)...)
+			first = p
+		} else {
+			p = first.twin(args(f.address, n)...)
+		}
+		p.feed(badLines...)
+		eventually(t, "all lines come", func() bool { return len(p.lines()) >= len(want) })
+		require.Equal(t, want, p.lines())
+		require.Contains(t, p.read(".notes"), "line left out: longer than 64 KiB")
+		require.NotContains(t, p.read(".notes"), "goroutine ")
+		require.Positive(t, f.passed.Load(), "the garbage was not enough")
+		p.kill()
+	}
+	if name == "postgres" {
+		return // the signal ends it
+	}
+	f := newFront(t, at, nil)
+	p := first.twin(args(f.address, len(kinds))...)
+	p.feed("one")
+	eventually(t, "the line comes", func() bool { return len(p.lines()) == 1 })
+	f.mute.Lock()
+	began := time.Now()
+	p.interrupt() // it waits for no answer
+	t.Logf("%s ended %v after Ctrl-C, with a mute server", name, time.Since(began).Round(time.Millisecond))
+	f.mute.Unlock()
+}
+
+func TestAMQPAfterGarbage(t *testing.T) {
+	broker := startRabbitMQ(t)
+	kinds := append(anyGarbage[:len(anyGarbage):len(anyGarbage)],
+		text("AMQP\x00\x00\x09\x01"),                                 // the server wants another version
+		text("\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x0a"),         // connection.start, cut off
+		text("\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x32\xce"),     // connection.close, without arguments
+		text("\x01\x00\x07\x00\x10\x00\x00"),                         // a frame of 1 MB that does not come
+		text("\x08\x00\x00\x00\x00\x00\x00\xce"),                     // a heartbeat
+		text("\x09\x00\x00\x00\x00\x00\x01\x00\x00"),                 // an unknown type, and no end
+		text("\x01\x00\x00\x00\x00\x00\x05\x00\x0a\x00\x0a\x00\x00"), // another end than 0xce
+	)
+	survive(t, "amqp", broker.Address, kinds, func(address string, n int) []string {
+		return []string{"-url", "amqp://guest:guest@" + address + "/", "-queue", fmt.Sprint("garbage-", n)}
+	}, goodLines...)
+}
+
+func TestMQTTAfterGarbage(t *testing.T) {
+	broker := startMosquitto(t)
+	kinds := append(anyGarbage[:len(anyGarbage):len(anyGarbage)],
+		upgraded(""),                     // an empty message
+		upgraded("\x20"),                 // CONNACK, cut off
+		upgraded("\x20\x00"),             // CONNACK, without its fields
+		upgraded("\x20\x03\x00\x00\x05"), // CONNACK with properties that do not come
+		upgraded("\x20\xff\xff\xff\xff"), // a length of five bytes
+		upgraded("\x30\x02\x00\x09"),     // PUBLISH before CONNACK, cut off
+		upgraded("\x00\x00"),             // an unknown type
+		upgraded("\xe0\x02\x8e\x00"),     // DISCONNECT: the session was taken over
+	)
+	survive(t, "mqtt", broker.Address, kinds, func(address string, n int) []string {
+		name := fmt.Sprint("garbage-", n)
+		return []string{"-url", "ws://" + address, "-id", name, "-topic", name}
+	}, goodLines...)
+}
+
+func TestPostgresAfterGarbage(t *testing.T) {
+	s, url := server.Postgres(t)
+	store(t, url, settings, set("after", 7))
+	kinds := append(anyGarbage[:len(anyGarbage):len(anyGarbage)],
+		text("R\x00\x00\x00"),                                       // AuthenticationOk, cut off
+		text("R\x00\x00\x00\x03"),                                   // a length that is too short
+		text("R\x00\x10\x00\x00"),                                   // a message of 1 MB that does not come
+		text("R\x00\x00\x00\x08\x00\x00\x00\x63"),                   // an unknown way to log in
+		text("E\x00\x00\x00\x04"),                                   // an error without fields
+		text("Z\x00\x00\x00\x05I"),                                  // ReadyForQuery before the login
+		text("R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I"), // a login, and then the end
+	)
+	survive(t, "postgres", s.Address, kinds, func(address string, _ int) []string {
+		return []string{"-url", strings.Replace(url, s.Address, address, 1)}
+	}, "copied by session 1", "value before <nil> false", "value \xff\x00\xfe <nil> false",
+		"value  <nil> false", "value after 7 true")
+}
