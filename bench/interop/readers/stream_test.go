@@ -42,6 +42,7 @@ func newStream(seed uint64) stream {
 	default:
 		w.add(0x80|opClose, w.goodbye())
 		w.maybe(4, w.message)
+		w.maybe(4, w.control)
 	}
 	for range w.IntN(3) {
 		w.damage()
@@ -149,7 +150,7 @@ func (w *writer) deflated(payload []byte) []byte {
 
 // control adds a ping or a pong.
 func (w *writer) control() {
-	size := []int{0, 5, maxControl}[w.IntN(3)]
+	size := []int{0, w.IntN(maxControl + 1), maxControl}[w.IntN(3)]
 	w.add(0x80|byte(opPing+w.IntN(2)), []byte(strings.Repeat("p", size)))
 }
 
