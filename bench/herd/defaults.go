@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // defaults is "bench defaults": it prints the tables by which the library's defaults were
@@ -26,23 +26,29 @@ func (o *defaults) Flags(f *cli.Flags) {
 	f.StringVar(&o.file, "o", "", "write the tables to this file, between its marks, instead of printing them")
 }
 
+// Run makes the tables. If it fails or ctx is done, it prints the completed rows of the current table. The file has
+// only complete tables.
 func (o *defaults) Run(ctx context.Context, c *cli.Console) error {
 	m := &tableMaker{ctx: ctx, largest: o.largest, workers: runtime.GOMAXPROCS(0)}
 	p := cli.NewProgress(c, "make tables", len(o.tables))
 	defer p.End()
 	for _, t := range o.tables {
-		text := t.make(m).Markdown()
+		made := t.make(m)
 		if m.err != nil {
+			if len(made) > 1 {
+				fmt.Fprintf(c.Out, "## %s, the rows until it ended\n\n%s\n", t.name, made.Markdown())
+			}
 			return m.err
 		}
-		p.Add(1)
 		if o.file == "" {
-			fmt.Fprintf(c.Out, "## %s\n\n%s\n", t.name, text)
-			continue
+			fmt.Fprintf(c.Out, "## %s\n\n%s\n", t.name, made.Markdown())
+		} else {
+			if err := putTable(o.file, t.name, made.Markdown()); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "table %s is in %s\n", t.name, o.file)
 		}
-		if err := putTable(o.file, t.name, text); err != nil {
-			return err
-		}
+		p.Add(1)
 	}
 	return nil
 }
@@ -71,7 +77,8 @@ type tableMaker struct {
 	workers int
 }
 
-// average is fleet.Average with fewer runs the larger the herd.
+// average is like fleet.Average, but makes fewer runs the larger the herd is, and tries fleet.LentLimits for a client
+// without a limit of its own.
 func (m *tableMaker) average(h fleet.Herd) fleet.Summary {
 	if m.err != nil {
 		return fleet.Summary{}
@@ -83,7 +90,16 @@ func (m *tableMaker) average(h fleet.Herd) fleet.Summary {
 		}
 	}
 	h.Seed = 1
-	s, err := fleet.Average(m.ctx, h, runs, m.workers, nil)
-	m.err = err
-	return s
+	results, _, err := fleet.Soonest(m.ctx, h.Client, sameHerd(h), runs, m.workers, nil)
+	if m.err = err; err != nil {
+		return fleet.Summary{}
+	}
+	return fleet.Summarize(results)
+}
+
+// row appends a row to a table, unless one of its cells has failed.
+func (m *tableMaker) row(t *table.Table, cells ...string) {
+	if m.err == nil {
+		t.Row(cells...)
+	}
 }

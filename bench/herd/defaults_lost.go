@@ -52,7 +52,7 @@ func lostTable(m *tableMaker) table.Table {
 		for _, c := range cures() {
 			cells = append(cells, m.range99(c.apply(h), 3))
 		}
-		t.Row(cells...)
+		m.row(&t, cells...)
 	}
 	for _, hung := range []time.Duration{10 * second, 12 * second, 60 * second} {
 		for _, n := range []int{10_000, 12_000, 16_000, 20_000, 30_000, 50_000} {
@@ -152,15 +152,28 @@ func constantsTable(m *tableMaker) table.Table {
 	for _, credit := range []time.Duration{-1, 10 * second, 20 * second, 60 * second} {
 		others += fmt.Sprintf("%v: %s; ", max(credit, 0), up(credit))
 	}
-	t.Row("a session of 2 s to 10 s makes the outage younger by 30 s", "time up before a server that is up for 3 s and away for 3 s", up(30*second), strings.TrimSuffix(others, "; "))
+	m.row(&t,
+		"a session of 2 s to 10 s makes the outage younger by 30 s",
+		"time up before a server that is up for 3 s and away for 3 s",
+		up(30*second), strings.TrimSuffix(others, "; "))
 	hangs := func(c fleet.Client) string {
 		return m.alone("hung for 5m0s, places lost", c) + "; " + m.alone("half of them, addresses known", c)
 	}
 	known := func(p backoff.Policy) fleet.Client { return fleet.Client{Policy: p, Addresses: true} }
-	t.Row("the last sixth of the time after which a handshake hangs is jittered", "one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s", hangs(known(&backoff.Adaptive{})), hangs(known(changed(exact))))
-	busy, restart := at(10_000, fleet.Busy, fleet.Swallowed, 60*second), at(50_000, fleet.Unbounded, fleet.Refused, 5*second)
-	t.Row("the wait beside a handshake that hangs goes by HangShare", "hung for 60 s, then 503, N = 10,000: t99 over N/C", m.ratio(busy, client("redial")), "by Share: "+m.ratio(busy, fleet.Client{Policy: changed(besideByShare)}))
-	t.Row("no swap after a refusal", "refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C", m.ratio(restart, client("redial")), "swap: "+m.ratio(restart, fleet.Client{Policy: changed(swapAlways)}))
+	m.row(&t,
+		"the last sixth of the time after which a handshake hangs is jittered",
+		"one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s",
+		hangs(known(&backoff.Adaptive{})), hangs(known(changed(exact))))
+	herd := func(rule, figure string, h fleet.Herd, otherwise string, other changed) {
+		chosen := m.ratio(h, client("redial"))
+		m.row(&t, rule, figure, chosen, otherwise+": "+m.ratio(h, fleet.Client{Policy: other}))
+	}
+	herd("the wait beside a handshake that hangs goes by HangShare",
+		"hung for 60 s, then 503, N = 10,000: t99 over N/C",
+		at(10_000, fleet.Busy, fleet.Swallowed, 60*second), "by Share", besideByShare)
+	herd("no swap after a refusal",
+		"refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C",
+		at(50_000, fleet.Unbounded, fleet.Refused, 5*second), "swap", swapAlways)
 	return t
 }
 

@@ -50,7 +50,7 @@ func queueTable(m *tableMaker) table.Table {
 			for _, c := range columns {
 				row = append(row, m.single(before(q[0], q[1], r.spells...), c.Client))
 			}
-			t.Row(row...)
+			m.row(&t, row...)
 		}
 	}
 	return t

@@ -112,7 +112,7 @@ func aims(m *tableMaker, c fleet.Client, largest int) table.Table {
 				row = append(row, aim(m.average(w.herd(n, c)), n))
 			}
 		}
-		t.Row(row...)
+		m.row(&t, row...)
 	}
 	return t
 }
@@ -151,7 +151,7 @@ func outagesTable(m *tableMaker) table.Table {
 			h.Outage = o
 			row = append(row, aim(m.average(h), n))
 		}
-		t.Row(row...)
+		m.row(&t, row...)
 	}
 	return t
 }
@@ -166,7 +166,7 @@ func others(m *tableMaker) table.Table {
 			return fmt.Sprintf("%s; %.1f", s.Ratio(), s.Dials)
 		}})
 	}
-	return grid("client, N = 10,000, outage 5 s", clients(), columns...)
+	return grid(m, "client, N = 10,000, outage 5 s", clients(), columns...)
 }
 
 // named is a client in a table.
@@ -227,7 +227,7 @@ func waitsTable(m *tableMaker) table.Table {
 		if lost {
 			late = "a herd is not back in time"
 		}
-		t.Row(p.name, late, at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
+		m.row(&t, p.name, late, at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
 			at(1000, "5s, drop 4096"), at(10_000, "5s, drop 4096"), at(10_000, "5s, reject 4096"), at(10_000, "5s, reject 50"))
 	}
 	return t
@@ -249,7 +249,7 @@ func firstTable(m *tableMaker) table.Table {
 			return fmt.Sprintf("%.1f %%", 100*m.average(worlds()[world].herd(n, c)).Peak/float64(n))
 		}}
 	}
-	return grid("first waits", policies,
+	return grid(m, "first waits", policies,
 		column{"lone client, 1 s away: back after (median)", func(c fleet.Client) string {
 			blip := fleet.Herd{N: 1, Client: c, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
 			s, err := fleet.Average(m.ctx, blip, 5000, m.workers, nil)
@@ -295,7 +295,7 @@ func gatesTable(m *tableMaker) table.Table {
 			h.Processes, h.Gate = g.processes, g.options
 			row = append(row, aim(m.average(h), h.N))
 		}
-		t.Row(row...)
+		m.row(&t, row...)
 	}
 	return t
 }

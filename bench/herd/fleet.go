@@ -2,9 +2,11 @@ package herd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -22,6 +24,7 @@ type simulatedFleet struct {
 	series  bool // the first run of each client is shown
 	rows    []fleet.Summary
 	first   []*fleet.Result // of each client, if series
+	lent    string          // note on the clients without a limit of their own, or ""
 }
 
 func (o *simulatedFleet) Flags(f *cli.Flags) {
@@ -54,11 +57,18 @@ func (o *simulatedFleet) Flags(f *cli.Flags) {
 }
 
 func (o *simulatedFleet) Run(ctx context.Context, c *cli.Console) error {
-	p := cli.NewProgress(c, "simulate", len(o.clients)*o.seeds)
+	runs := 0
+	for _, one := range o.clients {
+		runs += len(one.Lendings()) * o.seeds
+	}
+	p := cli.NewProgress(c, "simulate", runs)
 	defer p.End()
-	for _, o.herd.Client = range o.clients {
-		results, err := fleet.Runs(ctx, o.herd, o.seeds, runtime.GOMAXPROCS(0), func() { p.Add(1) })
+	o.lent = lent(o.clients)
+	for i, one := range o.clients {
+		workers := runtime.GOMAXPROCS(0)
+		results, client, err := fleet.Soonest(ctx, one, sameHerd(o.herd), o.seeds, workers, func() { p.Add(1) })
 		if len(results) > 0 {
+			o.clients[i] = client
 			o.rows = append(o.rows, fleet.Summarize(results))
 		}
 		if len(results) > 0 && o.series {
@@ -69,6 +79,22 @@ func (o *simulatedFleet) Run(ctx context.Context, c *cli.Console) error {
 		}
 	}
 	return nil
+}
+
+// lent returns a note on the clients without a limit of their own on a dial, or "" if there are none.
+func lent(clients []fleet.Client) string {
+	var names []string
+	for _, c := range clients {
+		if c.Lent {
+			names = append(names, c.Name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	limits := strings.Join(pick.Names(fleet.LentLimits, time.Duration.String), ", ")
+	return fmt.Sprintf("No limit of their own on a dial: %s. Of %s each has the one with which it is back the soonest.",
+		strings.Join(names, ", "), limits)
 }
 
 // runError is an error of fleet.Run: a Herd that makes no sense, unless ctx has ended.
@@ -90,9 +116,13 @@ func chooseClients(f *cli.Flags, into *[]fleet.Client, usual, help string) {
 }
 
 func (o *simulatedFleet) Table() (table.Table, string) {
-	note := ""
-	if slices.ContainsFunc(o.rows, func(s fleet.Summary) bool { return s.T100 == fleet.Never }) {
-		note = `Times count from the server's return, "not within" from the loss: a run ended before so many were up.`
+	var notes []string
+	if o.lent != "" {
+		notes = append(notes, o.lent)
 	}
-	return fleet.Table(o.clients, o.rows), note
+	if slices.ContainsFunc(o.rows, func(s fleet.Summary) bool { return s.T100 == fleet.Never }) {
+		notes = append(notes, `Times count from the server's return, "not within" from the loss: `+
+			`a run ended before so many were up.`)
+	}
+	return fleet.Table(o.clients, o.rows), strings.Join(notes, "\n")
 }

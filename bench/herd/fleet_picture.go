@@ -34,6 +34,9 @@ func (o *simulatedFleet) Chart() *chart.Picture {
 		Note: fmt.Sprintf("%s; the server is away for %v, and then completes %s handshakes/s (queue: %v). Back: from its return. Seed %d, simulated",
 			cli.Plural(h.N, "client"), h.Outage.Length, chart.Number(h.Server.Capacity), h.Server.Queue, h.Seed),
 	}
+	if o.lent != "" {
+		p.Note += ". A limit in a name: the best of several, because the policy has none"
+	}
 	until := (h.Return() + max(10*time.Second, h.Ideal()*3/2)).Seconds()
 	var outage []chart.Layer
 	if away := h.Outage.Length.Seconds(); away > 0 {

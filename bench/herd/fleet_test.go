@@ -2,6 +2,7 @@ package herd
 
 import (
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,6 +30,52 @@ func TestFleetPrintsOneLineForEachClient(t *testing.T) {
 	require.Equal(t, out, again)
 }
 
+// The limit of a policy that has none of its own is not chosen to its disadvantage: with no other one is its herd back
+// sooner.
+func TestFleetGivesOthersTheirBestLimit(t *testing.T) {
+	for _, queue := range []string{"drop", "unbounded", "503"} {
+		shown, note := fleetRows(t, queue, "redial,full,fixed:base=3s,grpc,full:limit=2s")
+		require.Len(t, shown, 5)
+		unchanged := []string{shown[0][0], shown[3][0], shown[4][0]}
+		require.Equal(t, []string{"redial", "grpc", "full:limit=2s"}, unchanged, "these have limits")
+		require.Contains(t, note, "No limit of their own on a dial: full, fixed:base=3s. "+
+			"Of 2s, 5s, 10s, 20s, 30s, 45s, 2m7s each has the one")
+		for i, prefix := range []string{"full:", "fixed:base=3s,"} {
+			best := shown[1+i]
+			var every []string
+			for _, limit := range fleet.LentLimits {
+				every = append(every, prefix+"limit="+limit.String())
+			}
+			all, note := fleetRows(t, queue, strings.Join(every, ","))
+			require.NotContains(t, note, "No limit of their own")
+			require.Contains(t, all, best, "the name says how to get the row")
+			for _, other := range all {
+				require.LessOrEqual(t, seconds(t, best[4]), seconds(t, other[4]), "t99 of %s, %s", other[0], queue)
+			}
+		}
+	}
+}
+
+// fleetRows returns the rows of a small herd with these policies, and what is printed below them.
+func fleetRows(t *testing.T, queue, policies string) (rows [][]string, note string) {
+	args := strings.Fields("sim -model fleet -n 500 -capacity 25 -seeds 2 -csv -")
+	out, errs, code := bench(append(args, "-queue", queue, "-policy", policies)...)
+	require.Zero(t, code, errs)
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	require.NoError(t, err)
+	return rows[1:], errs
+}
+
+// seconds returns a time of a table, or infinity if it was not reached.
+func seconds(t *testing.T, cell string) float64 {
+	if strings.HasPrefix(cell, "not within") {
+		return math.Inf(1)
+	}
+	x, err := strconv.ParseFloat(cell, 64)
+	require.NoError(t, err)
+	return x
+}
+
 func TestFleetKnowsProcesses(t *testing.T) {
 	out, errs, code := bench("sim", "-model", "fleet", "-n", "2000", "-processes", "1", "-outage", "0", "-seeds", "1", "-csv", "-")
 	require.Zero(t, code, errs)
@@ -49,14 +96,16 @@ func TestAHerdWithoutJitterComesInPulses(t *testing.T) {
 	require.Equal(t, []string{"client", "from_s", "dials", "up"}, rows[0])
 	at, peak, silent := map[string][]string{}, map[string]int{}, map[string]int{}
 	for _, row := range rows[1:] {
+		name, _, _ := strings.Cut(row[0], "limit=") // which limit is the best does not matter here
+		name = strings.TrimRight(name, ":,")
 		dials, err := strconv.Atoi(row[2])
 		require.NoError(t, err)
-		peak[row[0]] = max(peak[row[0]], dials)
+		peak[name] = max(peak[name], dials)
 		if dials == 0 {
-			silent[row[0]]++
+			silent[name]++
 			continue
 		}
-		at[row[0]] = append(at[row[0]], row[1]+" "+row[2])
+		at[name] = append(at[name], row[1]+" "+row[2])
 	}
 	require.Equal(t, []string{"1.0 5000", "2.0 5000", "3.0 5000"}, at["fixed"][:3])
 	require.Len(t, at["fixed"], 19)
@@ -82,10 +131,10 @@ func TestThePictureOfPulsesIsThatOfTheSimulator(t *testing.T) {
 }
 
 func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
-	args := []string{"sim", "-model", "fleet", "-n", "1200", "-capacity", "20", "-seeds", "1", "-policy", "fixed,redial"}
+	args := strings.Fields("sim -model fleet -n 1200 -capacity 20 -seeds 1 -policy fixed:limit=2s,redial")
 	out, errs, code := bench(args...)
 	require.Zero(t, code, errs)
-	require.Regexp(t, `(?m)^ +fixed +0/1 +60.00 +not within 22m0s +not within 22m0s +not within 22m0s +not within 22m0s `, out)
+	require.Regexp(t, `(?m)^ +fixed:limit=2s +0/1 +60.00( +not within 22m0s){4} `, out)
 	require.Regexp(t, `(?m)^ +redial +1/1 +60.00( +\d+\.\d\d){4} `, out)
 	require.Contains(t, out, "\nTimes count from the server's return, \"not within\" from the loss")
 	out, _, _ = bench(append(args, "-watch", "3m")...)

@@ -54,7 +54,11 @@ func (o *loneClients) Table() (table.Table, string) {
 	if o.all == nil {
 		return nil, ""
 	}
-	return lone.Table(o.rows, o.clients, o.all), "Seconds after the server is back, median / p95, where nothing else is said."
+	note := "Seconds after the server is back, median / p95, where nothing else is said."
+	if lent := lent(o.clients); lent != "" {
+		note += "\n" + lent
+	}
+	return lone.Table(o.rows, o.clients, o.all), note
 }
 
 func (o *loneClients) Chart() *chart.Picture { return lone.Picture(o.rows, o.clients, o.all) }

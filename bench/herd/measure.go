@@ -85,7 +85,10 @@ func (o *realHerd) choose() error {
 		}
 		o.clients, _ = fleet.Parse("policy", usual) // there is nothing wrong with these
 	}
-	return o.Validate()
+	if err := o.Validate(); err != nil || o.simulate {
+		return err
+	}
+	return o.CheckFiles()
 }
 
 // mayVisit returns an error that names what is wrong with a URL. No part of it but the host is in the

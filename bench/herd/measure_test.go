@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redial-go/redial/bench/herd/lab"
 	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/stretchr/testify/require"
@@ -58,7 +59,8 @@ func TestASmallHerdIsMeasured(t *testing.T) {
 	out, errs, code := bench("herd", "-n", "50", "-capacity", "200", "-outage", "0.3", "-policy", "full,fixed", "-rounds", "2", "-csv", runs, "-series", series)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "herd: 50 connections, outage 300ms, then 200 handshakes/s and the others wait in the kernel's backlog; 4 runs of at least ")
-	require.Regexp(t, `\n +full .* 2 of 2 +0\n +fixed .* 2 of 2 +0\nno limit of their own on a dial, and 2s here: full, fixed\n$`, out)
+	require.Regexp(t, `\n +full .* 2 of 2 +0\n +fixed .* 2 of 2 +0\n`+
+		`no limit of their own on a dial, and 20s here: full, fixed\n$`, out)
 	written, err := os.ReadFile(runs)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
@@ -91,7 +93,19 @@ func TestASceneIsSimulatedWithTheFlagsOfTheMeasurement(t *testing.T) {
 	require.True(t, strings.HasPrefix(rows[1], "redial,1,100,1.000,15.000,"), rows[1])
 	require.Regexp(t, `,flap,0\.(2[5-9]|3\d)\d,`, rows[1], "the server is up for two fifths of the time")
 	require.Contains(t, errs, "up until the")
-	require.Contains(t, errs, "\nno limit of their own on a dial, and 2s here: full\n")
+	require.Contains(t, errs, "\nno limit of their own on a dial, and 20s here: full\n")
 	again, _, _ := bench(args...)
 	require.Equal(t, out, again)
+}
+
+func TestSimulatedHerdNeedsNoOpenFiles(t *testing.T) {
+	o := realHerd{Herd: lab.Herd{N: 2_000_000_000, Capacity: 500}, rounds: 1}
+	require.ErrorContains(t, o.choose(), "open files")
+	o.simulate = true
+	require.NoError(t, o.choose())
+
+	args := strings.Fields("herd -simulate -n 30000 -capacity 30000 -outage 1 -policy redial -csv -")
+	out, errs, code := bench(args...)
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "\nredial,1,30000,")
 }

@@ -1,11 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,13 +33,14 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server completes per second")
 	cli.SomeOf(f, &o.Only, "only", "", "draw only these chapters: "+strings.Join(ChapterIDs(), ", "), ChapterIDs(), pick.Itself)
 	f.StringVar(&o.Scenario, "scenario", "", "draw only this scenario of the retries article, one server or services in a row, or your own: mine.json")
-	f.StringVar(&o.cover, "readme", "", "draw only the picture of the README, to this `file`: herd.svg")
+	f.StringVar(&o.cover, "readme", "",
+		"draw only the pictures of the READMEs, herd.svg and lockstep.svg, into this `directory`")
 	f.Check(func() error {
 		switch {
 		case (o.out == "") == (o.cover == ""):
-			return errors.New("want -out DIRECTORY, or -readme FILE")
+			return errors.New("want -out DIRECTORY, or -readme DIRECTORY")
 		case o.cover != "" && len(o.Only) > 0:
-			return errors.New("-only says what is in a report, and -readme is one picture")
+			return errors.New("-only says what is in a report, and -readme is two pictures")
 		case o.Scenario != "" && (o.cover != "" || len(o.Only) > 0):
 			return errors.New("-scenario is all that is in a report")
 		case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
@@ -59,17 +58,18 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 
 func (o *drawnReport) Run(ctx context.Context, c *cli.Console) error {
 	if o.cover != "" {
-		bar := cli.NewProgress(c, "draw", 1)
-		pic, err := Cover(ctx, o.Options)
-		bar.End()
-		if err != nil {
-			return err
+		bar := cli.NewProgress(c, "draw", len(readmePictures))
+		defer bar.End()
+		for _, draw := range readmePictures {
+			pic, err := draw(ctx, o.Options)
+			if err != nil {
+				return err
+			}
+			if err := pic.Save(o.cover); err != nil {
+				return err
+			}
+			bar.Add(1)
 		}
-		var svg bytes.Buffer
-		if err := errors.Join(pic.WriteSVG(&svg), os.WriteFile(o.cover, svg.Bytes(), 0o644)); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.Out, o.cover)
 		return nil
 	}
 	var (

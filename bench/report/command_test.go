@@ -22,9 +22,9 @@ import (
 
 func TestMistakesAboutTheReportAreOneClearLineAndCodeTwo(t *testing.T) {
 	for _, w := range []struct{ args, want string }{
-		{"", "want -out DIRECTORY, or -readme FILE"},
-		{"-out x -readme y.svg", "want -out DIRECTORY, or -readme FILE"},
-		{"-readme y.svg -only aws", "-only says what is in a report, and -readme is one picture"},
+		{"", "want -out DIRECTORY, or -readme DIRECTORY"},
+		{"-out x -readme y", "want -out DIRECTORY, or -readme DIRECTORY"},
+		{"-readme y -only aws", "-only says what is in a report, and -readme is two pictures"},
 		{"-out x -rps 0", "-rps, -seeds, -n and -capacity must be above 0"},
 		{"-out x -seeds -1", "-rps, -seeds, -n and -capacity must be above 0"},
 		{"-out x -capacity NaN", "-rps, -seeds, -n and -capacity must be above 0"},
@@ -77,14 +77,15 @@ func TestCtrlCKeepsWhatIsDrawn(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "report.html")+"\n", out, "where it is kept")
 }
 
-func TestThePictureOfTheREADMEIsDrawnAlone(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "herd.svg")
-	out, errs, code := bench("-readme", file, "-n", "200", "-capacity", "50")
+func TestREADMEPicturesDrawnAlone(t *testing.T) {
+	dir := t.TempDir()
+	_, errs, code := bench("-readme", dir, "-n", "200", "-capacity", "50")
 	require.Zero(t, code, errs)
-	require.Equal(t, file+"\n", out)
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(got), "<?xml"))
+	for _, name := range []string{"herd.svg", "lockstep.svg"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(got), "<?xml"))
+	}
 }
 
 // The commands on a scenario's page print the page's table and draw its pictures.

@@ -45,13 +45,19 @@ func settings(o Options) []setting {
 
 // herdPlan is the chapter of package fleet.
 func herdPlan(o Options) plan {
-	p := plan{id: "herd", title: "The herd: connections that are lost at once", text: []string{
-		fmt.Sprintf("%s long-lived connections are lost at one instant. When the server is back it completes %s handshakes per second, one after the other, so that it needs at least %s s for all. "+
-			"A client that gives up while it waits in the server's queue has made it work in vain. redial is the library with its defaults; the others follow the rules and the dial timeouts of what they are named for: "+
-			"nats.go and recws give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. Full jitter, fixed 1 s and cenkalti are loops around a dial, which have no limit of their own: here they give it up after %s. "+
-			"(The limit in DEFAULTS.md and in the tables of a real herd is %s.) All is simulated.",
-			chart.Number(float64(o.N)), chart.Number(o.Capacity), decimal(float64(o.N)/o.Capacity, 1), inSeconds(lentLimit), inSeconds(fleet.LentLimit)),
-	}}
+	text := fmt.Sprintf("%s long-lived connections are lost at one instant. "+
+		"When the server is back it completes %s handshakes per second, one after the other, "+
+		"so that it needs at least %s s for all. "+
+		"A client that gives up while it waits in the server's queue has made it work in vain. "+
+		"redial is the library with its defaults; "+
+		"the others follow the rules and the dial timeouts of what they are named for: "+
+		"nats.go and recws give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. "+
+		"Full jitter, fixed 1 s and cenkalti are loops around a dial, which have no limit of their own: "+
+		"here they give it up after %s, as in the measured herds. "+
+		"(DEFAULTS.md has the best of several limits.) All is simulated.",
+		chart.Number(float64(o.N)), chart.Number(o.Capacity),
+		decimal(float64(o.N)/o.Capacity, 1), inSeconds(fleet.LentLimit))
+	p := plan{id: "herd", title: "The herd: connections that are lost together", text: []string{text}}
 	for _, s := range settings(o) {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawSetting(ctx, o, s) })
 	}

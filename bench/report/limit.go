@@ -9,15 +9,11 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// lentLimit is the limit on a dial in the simulated herds of a report for the makes that
-// have none of their own. With [fleet.LentLimit], which is shorter than a full backlog, the
-// pictures would show what that limit does to a herd, and not what the waits do.
-const lentLimit = 10 * time.Second
-
-// herdClient returns the client of that name as the simulated herds of a report have it.
+// herdClient returns the client of that name as the simulated herds of a report have it: with
+// [fleet.LentLimit] if the make has no limit of its own on a dial.
 func herdClient(name string) (fleet.Client, error) {
 	c, err := fleet.Find(name)
-	return c.Lend(lentLimit), err
+	return c.Lend(fleet.LentLimit), err
 }
 
 // limitOf returns the limit of a client on a dial, in words.

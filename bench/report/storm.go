@@ -48,11 +48,12 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 	}
 	full := &chart.Picture{
 		Name: "storm_concurrency", Columns: 2, Height: 150, Title: "Requests at the server",
-		Note: ok.Note + ". A line ends where nothing changes any more",
+		Note: ok.Note,
 	}
 	for _, stop := range stormStops {
 		ok.Panels = append(ok.Panels, stormPanel(stop, chart.Axis{Label: "OK/s"}))
-		full.Panels = append(full.Panels, stormPanel(stop, chart.Axis{Min: 1, Max: 10_000, Log: true, Label: "requests, log scale"}))
+		requests := chart.Axis{Min: 1, Max: 100_000, Log: true, Label: "requests, log scale"}
+		full.Panels = append(full.Panels, stormPanel(stop, requests))
 	}
 	for _, kind := range slices.Backward(storm.Clients()) { // the first is the widest, and behind the others
 		style := styleOf(kind.String())
@@ -71,9 +72,6 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 				a.Points = append(a.Points, chart.Point{X: at, Y: float64(s.OK)})
 				b.Points = append(b.Points, chart.Point{X: at + 0.5, Y: float64(max(s.Concurrent, 1))})
 				ok.Panels[i].Y.Max = max(ok.Panels[i].Y.Max, chart.RoundUp(float64(s.OK)))
-			}
-			if last := a.Points[len(a.Points)-1]; last.X < stormShown.Seconds() { // it does not recover, and the rest was not simulated
-				a.Points = append(a.Points, chart.Point{X: last.X + 1}, chart.Point{X: stormShown.Seconds()})
 			}
 			ok.Panels[i].Layers = append(ok.Panels[i].Layers, a)
 			full.Panels[i].Layers = append(full.Panels[i].Layers, b)

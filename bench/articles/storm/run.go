@@ -57,8 +57,8 @@ func (o Options) WithDefaults() (Options, error) {
 }
 
 // Run simulates one run. The same Options give the same Result on every machine.
-// It ends early once nothing can change any more before the end of the watch; the
-// result is the same.
+// Once no request can end before the watch does, Run no longer polls the server, so that a
+// long watch of a server that stays down costs little. The clients continue.
 func Run(o Options) (*Result, error) {
 	o, err := o.WithDefaults()
 	if err != nil {
@@ -109,7 +109,7 @@ type client struct {
 func (r *run) step() bool {
 	const polled, woken, late, stopped, resumed = 0, 1, 2, 3, 4
 	kind, at := -1, r.end
-	if t, ok := r.server.polls.Next(); ok && !r.server.stopped && t < at {
+	if t, ok := r.server.polls.Next(); ok && !r.server.stopped && t < at && !r.server.stuck(r.end) {
 		kind, at = polled, t
 	}
 	if t, ok := r.awake.Next(); ok && t < at {
@@ -143,7 +143,7 @@ func (r *run) step() bool {
 		r.server.resume(r.now)
 		r.total.Backlog = r.server.n()
 	}
-	return kind >= 0 && !(r.phase == 2 && r.server.stuck(r.end))
+	return kind >= 0
 }
 
 // request sends a request of a client.

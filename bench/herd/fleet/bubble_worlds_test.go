@@ -15,7 +15,7 @@ func TestRealConnsInOtherWorldsComeBackAsTheModelSays(t *testing.T) {
 	n := manyOr(1_000)
 	const second = time.Second
 	redial, _ := fleet.Find("redial")
-	naive, _ := fleet.Find("full:base=1s")
+	naive, _ := fleet.Find("full:base=1s,limit=2s")
 	each := float64(n) / 80 // of four servers, of which two hang: 40 s for all
 	before := func(down fleet.Down) fleet.Outage {
 		return fleet.Outage{Spells: []fleet.Spell{{Down: down, Length: 60 * second}, {Down: fleet.Swallowed, Length: 20 * second}}}

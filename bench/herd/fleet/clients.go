@@ -12,10 +12,6 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// LentLimit is the limit on a dial that [Clients] gives to the makes that have none of their
-// own. It is that of nats.go and recws.
-const LentLimit = 2 * time.Second
-
 // compared are the policies whose tables DEFAULTS.md has: the library as it is and as it was, and what
 // others do.
 const compared = "redial,paced,full,full:base=1s,full:base=1s,cap=5s,full:base=1s,cap=10s,full:cap=15s,limit=5s,fixed,exponential,cenkalti,recws," +
@@ -89,14 +85,6 @@ func Parse(what, text string) (all []Client, err error) {
 		all = append(all, Of(c))
 	}
 	return all, err
-}
-
-// Lend returns c with another limit on a dial if c has none of its own, and else c.
-func (c Client) Lend(limit time.Duration) Client {
-	if !c.Lent {
-		return c
-	}
-	return c.limited(limit)
 }
 
 // limited returns c with one limit on a dial.

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -54,4 +56,39 @@ func TestOnlyAClientWithoutALimitIsLentOne(t *testing.T) {
 		require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}, limits(longer), c.Name)
 	}
 	require.Equal(t, 8, lent, "full jitter four times, fixed, exponential, cenkalti, decorrelated")
+}
+
+func TestClientWithoutLimitHasSeveralLendings(t *testing.T) {
+	for _, c := range fleet.Clients() {
+		all := c.Lendings()
+		if !c.Lent {
+			require.Equal(t, []string{c.Name}, pick.Names(all, fleet.NameOf))
+			continue
+		}
+		require.Len(t, all, len(fleet.LentLimits))
+		for i, l := range all {
+			found, err := fleet.Find(l.Name)
+			require.NoError(t, err)
+			require.Equal(t, []time.Duration{l.Limit, l.Limit, l.Limit}, limits(found), l.Name)
+			require.Equal(t, fleet.LentLimits[i], l.Limit)
+			require.False(t, found.Lent)
+		}
+	}
+}
+
+func TestSummariesCompareByLaterTimes(t *testing.T) {
+	const s = time.Second
+	inOrder := []fleet.Summary{
+		{T99: s, T100: 2 * s, Up: 9, Dials: 1},
+		{T99: s, T100: 2 * s, Up: 9, Dials: 2},
+		{T99: s, T100: fleet.Never, Up: 9},
+		{T99: s, T100: fleet.Never, Up: 8},
+		{T99: 2 * s, T100: 2 * s, Up: 9},
+		{T99: fleet.Never, T100: fleet.Never, Up: 9},
+	}
+	for i := range inOrder {
+		for j := range inOrder {
+			require.Equal(t, cmp.Compare(i, j), inOrder[i].Compare(&inOrder[j]), "%d and %d", i, j)
+		}
+	}
 }

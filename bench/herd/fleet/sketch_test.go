@@ -39,14 +39,17 @@ func t99(t *testing.T, h fleet.Herd) float64 {
 
 // Seen with real supervisors: N = 10,000, Linux's backlog, 3 min watched.
 func TestWhatNeverRecoversWithTenThousand(t *testing.T) {
-	for _, client := range []string{"full:base=1s,cap=5s", "full:base=1s,cap=10s", "full:base=1s", "fixed", "nats"} {
+	for _, client := range []string{
+		"full:base=1s,cap=5s,limit=2s", "full:base=1s,cap=10s,limit=2s", "full:base=1s,limit=2s",
+		"fixed:limit=2s", "nats",
+	} {
 		require.EqualValues(t, -1, t99(t, lost(t, 10_000, client, fleet.Drop)), client)
 	}
 	require.EqualValues(t, -1, t99(t, lost(t, 10_000, "full:cap=15s,limit=5s", fleet.Unbounded)))
 }
 
 func TestWhatTakesFourToSixTimesTheIdeal(t *testing.T) {
-	for _, client := range []string{"recws", "cenkalti", "grpc:limit=2s"} {
+	for _, client := range []string{"recws", "cenkalti:limit=2s", "grpc:limit=2s"} {
 		over := t99(t, lost(t, 10_000, client, fleet.Drop))
 		require.True(t, 4 <= over && over <= 6, "%s: %.2f", client, over)
 	}
@@ -85,14 +88,14 @@ func TestRealHerdsDidTheSame(t *testing.T) {
 		q           fleet.Queue
 		want, dials float64
 	}{
-		{"cenkalti", 2000, fleet.Drop, 1.17, 6.0}, {"cenkalti", 2000, fleet.Reject, 1.84, 0},
+		{"cenkalti:limit=2s", 2000, fleet.Drop, 1.17, 6.0}, {"cenkalti:limit=2s", 2000, fleet.Reject, 1.84, 0},
 		{"recws", 2000, fleet.Drop, 1.28, 3.9}, {"recws", 2000, fleet.Reject, 2.47, 0},
 		{"nats", 2000, fleet.Drop, 1.73, 3.4}, {"nats", 2000, fleet.Reject, 6.0, 0},
 		{"autopaho", 2000, fleet.Drop, 2.24, 2.0}, {"autopaho", 2000, fleet.Reject, -1, 0},
 		{"grpc:limit=2s", 2000, fleet.Drop, 1.20, 4.3}, {"grpc:limit=2s", 2000, fleet.Reject, 3.08, 0},
-		{"full", 2000, fleet.Drop, 3.8, 5.0}, {"full", 2000, fleet.Reject, 3.7, 0},
-		{"cenkalti", 10_000, fleet.Reject, 1.25, 0}, {"recws", 10_000, fleet.Reject, 1.45, 0},
-		{"grpc:limit=2s", 10_000, fleet.Reject, 2.14, 0}, {"full", 10_000, fleet.Reject, 1.66, 0},
+		{"full:limit=2s", 2000, fleet.Drop, 3.8, 5.0}, {"full:limit=2s", 2000, fleet.Reject, 3.7, 0},
+		{"cenkalti:limit=2s", 10_000, fleet.Reject, 1.25, 0}, {"recws", 10_000, fleet.Reject, 1.45, 0},
+		{"grpc:limit=2s", 10_000, fleet.Reject, 2.14, 0}, {"full:limit=2s", 10_000, fleet.Reject, 1.66, 0},
 		{"autopaho", 10_000, fleet.Drop, 1.75, 0},
 	} {
 		t.Run(fmt.Sprintf("%s, %d, %v", c.client, c.n, c.q), func(t *testing.T) {

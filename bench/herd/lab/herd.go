@@ -60,9 +60,11 @@ func (h *Herd) Validate() error {
 	case h.waiting() > mostBacklog || h.Backlog > 0 && (h.waiting() < 1 || h.Reject):
 		return fmt.Errorf("a backlog of %v is %d connections: want 1 to %d, and none of them reset", h.Backlog, h.waiting(), mostBacklog)
 	}
-	if err := h.validateScene(); err != nil {
-		return err
-	}
+	return h.validateScene()
+}
+
+// CheckFiles calls the function [CheckFiles] for the sockets that [Run] needs. [Simulate] needs none.
+func (h *Herd) CheckFiles() error {
 	sockets := 1
 	if h.Scene == Hang || h.Scene == Half {
 		sockets = 2 // a handshake that hangs, and a dial beside it
@@ -80,6 +82,9 @@ func (h *Herd) waiting() int { return int(min(h.Backlog.Seconds()*h.Capacity, 1e
 // what was measured, with Cut set, and no error.
 func Run(ctx context.Context, h Herd) (*Result, error) {
 	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	if err := h.CheckFiles(); err != nil {
 		return nil, err
 	}
 	h = h.withDefaults()

@@ -75,3 +75,32 @@ func TestPatienceKeptALoneClientAway(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, fleet.Quantile(before.Late, 0.5), 10*fleet.Quantile(now.Late, 0.5))
 }
+
+// With a limit of 20 s a client never connects to a server that needs 25 s for each handshake. With
+// 2 s it is back later after a hang of 20 s than with 20 s.
+func TestLoneClientWithoutLimitHasItsBest(t *testing.T) {
+	full, _ := fleet.Find("full")
+	for _, name := range []string{
+		"each handshake takes 25 s, and the server is well",
+		"hung for 20s, places lost",
+		"half of the backends hang",
+	} {
+		r := circumstance(t, name)
+		best, err := r.Run(t.Context(), full, 2, 1)
+		require.NoError(t, err)
+		require.NotEqual(t, fleet.Never, fleet.Quantile(best.Late, 0.95), name)
+		median := fleet.Quantile(best.Late, 0.5)
+		for _, c := range full.Lendings() {
+			o, err := r.Run(t.Context(), c, 2, 1)
+			require.NoError(t, err)
+			require.LessOrEqual(t, fleet.CompareTimes(median, fleet.Quantile(o.Late, 0.5)), 0, "%s: %s", name, c.Name)
+		}
+	}
+}
+
+func circumstance(t *testing.T, name string) *lone.Circumstance {
+	rows := lone.Circumstances()
+	i := slices.IndexFunc(rows, func(r lone.Circumstance) bool { return r.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return &rows[i]
+}

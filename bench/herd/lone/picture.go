@@ -2,6 +2,7 @@ package lone
 
 import (
 	"image/color"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -46,6 +47,9 @@ func Picture(rows []Circumstance, clients []fleet.Client, all [][]*Result) *char
 	pic := &chart.Picture{
 		Name: "lone", Title: "How late one client is back", Height: 40 - high*(y-1), Width: 900, Panels: []*chart.Panel{p},
 		Note: "Seconds after the server is back: median / p95; in cells without a colour what the row says. Simulated",
+	}
+	if slices.ContainsFunc(clients, func(c fleet.Client) bool { return c.Lent }) {
+		pic.Note += ". A policy without a limit on a dial has the best of several"
 	}
 	for _, s := range shades {
 		pic.Legend = append(pic.Legend, s.Style)
