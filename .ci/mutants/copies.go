@@ -101,7 +101,7 @@ func (m *made) head(d *ast.FuncDecl, name string) (string, error) {
 
 // copyOf returns the head of the n-th mutant's function, and the statements that call it.
 func (m *made) copyOf(d *ast.FuncDecl, n int) (head, call string, err error) {
-	name := fmt.Sprintf("%s_mutant%d", d.Name.Name, n)
+	name := fmt.Sprintf("mutant%d_%s", n, d.Name.Name) // not exported: a test may list the methods of a type
 	if head, err = m.head(d, name); err != nil {
 		return "", "", err
 	}

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // number is the variable of the environment that chooses one of the mutants in a binary.
@@ -27,11 +29,13 @@ type made struct {
 	set     *token.FileSet
 	syntax  map[string]*ast.File
 	imports types.Importer
-	edits   []*edit
+	found   []*edit // some of them do not compile
+	edits   []*edit // of found, those that run
 }
 
-// makeMutants finds the edits of a package that compile.
-func makeMutants(ctx context.Context, dir, pkg string) (*made, error) {
+// makeMutants makes every step-th mutant of a package, without those that do not compile and those
+// that -only leaves out. A package has thousands, so that nothing is done for the others.
+func makeMutants(ctx context.Context, dir, pkg string, step int) (*made, error) {
 	exports, sources := map[string]string{}, map[string][]string{}
 	if err := list(ctx, ".", exports, sources); err != nil {
 		return nil, err
@@ -52,15 +56,15 @@ func makeMutants(ctx context.Context, dir, pkg string) (*made, error) {
 			return nil, err
 		}
 		m.sources[file], m.syntax[file] = source, syntax
-		m.edits = append(m.edits, find(m.set, file, source, syntax)...)
+		m.found = append(m.found, find(m.set, file, source, syntax)...)
 	}
-	good := m.edits[:0]
-	for _, e := range m.edits {
-		if m.compiles(e) {
-			good = append(good, e)
+	for i := 0; i < len(m.found); i += step {
+		e := m.found[i]
+		part := func(s string) bool { return strings.Contains(e.name(), s) }
+		if slices.ContainsFunc(strings.Split(*only, ","), part) && m.compiles(e) {
+			m.edits = append(m.edits, e)
 		}
 	}
-	m.edits = good
 	return m, ctx.Err()
 }
 

@@ -6,11 +6,13 @@
 //	go run ./.ci/mutants -check    # only whether each patch applies and compiles
 //	go run ./.ci/mutants -made reconnect/backoff,reconnect/ledger [-every 10] [-histories 0] [-only Ledger.Add] [-v]
 //
-// With -made the command makes the mutants itself: in each function of the packages it replaces an operator, makes a condition
-// always or never true, adds one to a constant, or removes a statement. It runs each mutant with the tests of the package, then
-// with histories, then (for a part of a Conn) with the tests of package reconnect; with -histories 0 only with the tests of the
-// package. survivors.txt explains the mutants that may survive. A mutant that runs for ever, or takes all memory, is ended, and
-// counts as caught.
+// With -made the command makes the mutants itself: in each function of the packages it replaces an
+// operator, makes a condition always or never true, adds one to a constant, or removes a statement.
+// It runs each mutant with the fast tests of the package, then with all of them, then with
+// histories, then (for a part of a Conn) with the tests of package reconnect; with -histories 0 only
+// with the tests of the package. All mutants in functions are in one binary, and the environment
+// chooses one of them. survivors.txt explains the mutants that may survive. A mutant that runs for
+// ever, or takes all memory, is ended, and counts as caught.
 //
 // It exits with 1 if a mutant survives, and with 2 if a patch does not apply or does not compile.
 package main
@@ -27,7 +29,10 @@ import (
 
 // explained are the mutants that may survive, each with the reason.
 var explained = map[string]string{
-	"inbox-led-overtakes": "a message must come between two steps of the reader; the walk of package lead has this mistake, and finds it",
+	"inbox-led-overtakes": "a message must come between two steps of the reader; " +
+		"the walk of package lead has this mistake, and finds it",
+	"watch-slow-call-missed": "a call must begin between two loads of the timer's callback, " +
+		"which nothing in a test can order",
 }
 
 var (

@@ -24,29 +24,29 @@ func (o outcome) hung() bool {
 	return strings.Contains(o.what, "test timed out") || strings.Contains(o.what, "cpu limit")
 }
 
-// caughtEach runs every step-th mutant, several at a time, because those that hang wait and need no processor. It yields their outcomes, in order.
-func (m *made) caughtEach(ctx context.Context, suites []*suite, step int) iter.Seq[outcome] {
+// caughtEach runs the mutants, several at a time, because those that hang wait and need no
+// processor. It starts them and yields their outcomes in order.
+func (m *made) caughtEach(ctx context.Context, suites []*suite) iter.Seq[outcome] {
 	return func(yield func(outcome) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		var work sync.WaitGroup
 		defer work.Wait()
 		defer stop()
 		places := make(chan struct{}, 2*runtime.GOMAXPROCS(0))
-		var results []chan outcome
-		for i := 0; i < len(m.edits); i += step {
-			wanted := func(s string) bool { return strings.Contains(m.edits[i].name(), s) }
-			if !slices.ContainsFunc(strings.Split(*only, ","), wanted) {
-				continue
-			}
-			result := make(chan outcome, 1)
-			results = append(results, result)
-			work.Go(func() {
+		results := make(chan chan outcome, len(m.edits))
+		work.Go(func() {
+			defer close(results)
+			for i, e := range m.edits {
 				places <- struct{}{}
-				defer func() { <-places }()
-				result <- m.caught(ctx, suites, i+1, m.edits[i])
-			})
-		}
-		for _, result := range results {
+				result := make(chan outcome, 1)
+				results <- result
+				work.Go(func() {
+					defer func() { <-places }()
+					result <- m.caught(ctx, suites, i+1, e)
+				})
+			}
+		})
+		for result := range results {
 			if !yield(<-result) {
 				return
 			}
@@ -79,7 +79,7 @@ func runMade(ctx context.Context, pkg string, step int, known survivors) (surviv
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	m, err := makeMutants(ctx, dir, pkg)
+	m, err := makeMutants(ctx, dir, pkg, step)
 	if err != nil {
 		return 0, err
 	}
@@ -102,9 +102,14 @@ func runMade(ctx context.Context, pkg string, step int, known survivors) (surviv
 			return 0, fmt.Errorf("%s: %w", pkg, err)
 		}
 	}
+	fast, err := suites[0].fast(ctx, dir)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", pkg, err)
+	}
+	suites = slices.Insert(suites, 0, fast)
 	counts := map[string]int{}
 	mutants, explainedHere, hung := 0, 0, 0
-	for o := range m.caughtEach(ctx, suites, step) {
+	for o := range m.caughtEach(ctx, suites) {
 		mutants++
 		e := o.edit
 		switch {
@@ -132,7 +137,8 @@ func runMade(ctx context.Context, pkg string, step int, known survivors) (surviv
 	for _, t := range suites {
 		total += counts[t.what]
 	}
-	fmt.Printf("%s: %d of %d mutants, %d caught (%.1f %%)", m.pkg, mutants, len(m.edits), total, 100*float64(total)/float64(max(mutants, 1)))
+	share := float64(total) / float64(max(mutants, 1))
+	fmt.Printf("%s: %d mutants (of %d edits), %d caught (%.1f %%)", m.pkg, mutants, len(m.found), total, 100*share)
 	for _, t := range suites {
 		fmt.Printf(", %d by %s", counts[t.what], t.what)
 	}

@@ -63,14 +63,28 @@ func load(dir, only string) (patches []*patch, err error) {
 }
 
 // apply writes the changed files to a directory of the patch in dir, and the overlay beside them.
-func (p *patch) apply(ctx context.Context, dir string) error {
+func (p *patch) apply(dir string) error {
 	dir = filepath.Join(dir, p.name)
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
+	hunks, err := parse(string(p.diff))
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
 	for _, file := range p.files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
+		}
+		for _, h := range hunks {
+			if h.file != file {
+				continue
+			}
+			changed, err := h.apply(string(text))
+			if err != nil {
+				return fmt.Errorf("%s does not apply: %w", p.name, err)
+			}
+			text = []byte(changed)
 		}
 		changed := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(changed), 0o777); err != nil {
@@ -84,12 +98,6 @@ func (p *patch) apply(ctx context.Context, dir string) error {
 			return err
 		}
 		overlay.Replace[original] = changed
-	}
-	git := exec.CommandContext(ctx, "git", "apply", "-")
-	git.Dir, git.Stdin = dir, bytes.NewReader(p.diff)
-	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository
-	if out, err := git.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s does not apply: %w\n%s", p.name, err, out)
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
@@ -123,7 +131,7 @@ func compile(ctx context.Context, dir string, patches []*patch) error {
 	sources := map[string][]string{} // by the directory of the package
 	var wrong []string
 	for _, p := range patches {
-		if err := p.apply(ctx, dir); err != nil {
+		if err := p.apply(dir); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -32,7 +32,7 @@ func readSurvivors(file string) (survivors, error) {
 // check returns an error for an explanation of a mutant of m that is not made any more.
 func (known survivors) check(m *made) error {
 	made := map[string]bool{}
-	for _, e := range m.edits {
+	for _, e := range m.found {
 		made[e.name()] = true
 	}
 	for name := range known {
