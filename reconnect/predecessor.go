@@ -42,12 +42,12 @@ func (r predecessor) bridged(err error) {
 	if !ends {
 		return
 	}
+	defer r.report(err) // even if Keep ends the goroutine
 	r.stop()
 	r.lower()
 	if err != nil {
 		r.c.sender.outbox().Strand(&r.old.Link, r.cause, r.old.keeps(&r.c.life, r.cause))
 	}
-	r.report(err)
 }
 
 // lower says that messages need not wait any more for the session after OverlapBreakFirst.

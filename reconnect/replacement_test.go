@@ -465,6 +465,31 @@ func TestAHookOfARotationThatDoesNotReturnEndsTheConn(t *testing.T) {
 	}
 }
 
+// The dial of the next session is refused, and Keep is asked about what was for the old one.
+func TestRotationEndsAlthoughKeepDoesNotReturn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := rotating(reconnect.OverlapBreakFirst)
+		o.WhenDown = reconnect.WhenDownKeep
+		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
+		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { runtime.Goexit(); return false }
+		var done []error
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(e reconnect.RotateDone) { done = append(done, e.Err) }}
+		c := s.open(&o)
+		s.wantDial().accept().Hold()
+		for _, m := range []string{"held", "waits"} {
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(m)}))
+		}
+		synctest.Wait()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().refuse(errLost)
+		time.Sleep(time.Hour)
+		require.ErrorContains(t, c.Err(), "ended for good: Keep: the function did not return")
+		require.Len(t, done, 1)
+		require.Error(t, done[0])
+	})
+}
+
 // The Conn has failed, and goes on until OnMessage returns. Nobody waits for that.
 func TestWhoWaitsToSendLearnsAtOnceThatAHookHasEndedTheConn(t *testing.T) {
 	for name, wait := range map[string]func(*testing.T, *reconnect.Conn) error{
