@@ -156,14 +156,14 @@ func (c *dialContext) Deadline() (time.Time, bool) {
 // cut ends a dial because of cause, waits for it, and returns its error.
 func (d *dialing[C]) cut(x *dial[C], cause error) error {
 	x.cancel(cause)
-	d.awaitEnd(x)
+	xsync.Guard(func() { d.awaitEnd(x) }, func() { d.finish(x) })
 	return d.finish(x)
 }
 
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
 	outer := d.s.calls.Enter(&watch.Elsewhere)
-	d.s.hooks.Await(x.running.Done(), "dial")
+	d.s.hooks.awaitNamed(d.s.calls, x.running.Done(), "dial")
 	d.s.calls.Leave(outer)
 }
 

@@ -298,3 +298,37 @@ func TestAnErrorNeedNotBeComparable(t *testing.T) {
 		require.EqualError(t, c.Status().Err, "no, way")
 	})
 }
+
+// Overdue is called in the goroutine that waits for the function, and ends it.
+func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
+	exit := &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}
+	for _, dials := range []bool{true, false} {
+		t.Run(fmt.Sprint("a dial: ", dials), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				peer, over := conntest.NewFake(nil), false
+				takesLong := func() {
+					time.Sleep(time.Hour)
+					over = true
+				}
+				dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+					if dials {
+						takesLong()
+					}
+					return peer.Conn(), nil
+				})
+				o := &reconnect.Options{Run: reconnect.RunOptions{Trace: exit}}
+				o.OnSession = func(context.Context, *reconnect.Opening) error {
+					takesLong()
+					return nil
+				}
+				c, err := reconnect.New(dial, o)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				c.Close()
+				<-c.Done()
+				require.True(t, over)
+				require.True(t, peer.Closed())
+			})
+		})
+	}
+}

@@ -176,7 +176,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	select {
 	case <-call.Done():
 	case <-ctx.Done():
-		k.c.life.hooks.Await(call.Done(), "OnSession")
+		k.c.life.hooks.awaitNamed(&k.calls, call.Done(), "OnSession")
 	}
 	o.over.Store(true)
 	if join() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/watch"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks decide nothing, and
@@ -81,7 +82,7 @@ type Trace struct {
 
 	// Overdue reports a callback that SlowHandler has reported and that still has not returned, each
 	// time that its duration has doubled. It also reports a function that should have ended, because
-	// its context has, after 5 s, and a full inbox that nobody reads ("reader"), after [Liveness.Limit];
+	// its context has, after 5 s, and a full inbox that is not read ("reader"), after [Liveness.Limit];
 	// both again each time that the time since then has doubled. It runs in the goroutine of a timer, or
 	// in one that waits for the function.
 	Overdue func(Overdue)
@@ -154,10 +155,11 @@ var hookNames = struct {
 	GateStart, GateDone                     string
 	DialStart, DialHung, DialDone           string
 	SessionStart, SessionReady, SessionDone string
-	WaitStart, WaitDone, ConnDone           string
+	WaitStart, WaitDone                     string
+	ConnDone, Overdue                       string
 }{
 	"Trace.GateStart", "Trace.GateDone", "Trace.DialStart", "Trace.DialHung", "Trace.DialDone", "Trace.SessionStart",
-	"Trace.SessionReady", "Trace.SessionDone", "Trace.WaitStart", "Trace.WaitDone", "Trace.ConnDone",
+	"Trace.SessionReady", "Trace.SessionDone", "Trace.WaitStart", "Trace.WaitDone", "Trace.ConnDone", "Trace.Overdue",
 }
 
 var (
@@ -302,7 +304,7 @@ type Overdue struct {
 	What string
 
 	// Since is for how long the function has run; for how long it should have returned, if it should; for how
-	// long nobody has read ("reader").
+	// long has not been read ("reader").
 	Since time.Duration
 }
 
@@ -321,6 +323,15 @@ func (h *hooks) Await(done <-chan struct{}, function string) {
 			delay *= 2
 		}
 	}
+}
+
+// awaitNamed is Await in the goroutine of a supervisor. If Overdue ends that goroutine, awaitNamed waits all the
+// same, and leaves the name of the hook in calls: see keeper.abandon.
+func (h *hooks) awaitNamed(calls *watch.Calls, done <-chan struct{}, function string) {
+	xsync.Guard(func() { h.Await(done, function) }, func() {
+		<-done
+		calls.Enter(&hookNames.Overdue)
+	})
 }
 
 // Watch calls the hooks of t after those that the Conn has already, for a page or a metrics layer that
