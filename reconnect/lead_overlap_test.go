@@ -3,6 +3,7 @@ package reconnect_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,7 @@ func TestASessionWhoseReaderIsBehindABurstHasNotOverlapped(t *testing.T) {
 			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
 			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
 				behind(t, c, s, whole, func(*websocket.Conn) {})
-				time.Sleep(time.Minute) // nobody reads, so that the inbox is full
+				time.Sleep(time.Minute) // without a reader the inbox is full
 				for got := 100; ; got++ {
 					m, err := c.Read(t.Context(), nil)
 					if seam, ok := err.(*reconnect.Seam); ok {
@@ -87,7 +88,8 @@ func TestASessionThatIsReadInTimeAgainHasOverlapped(t *testing.T) {
 	})
 }
 
-// The reader is in its handler, and nobody reads. Messages come, the next session is ready, and the old one is closed.
+// The reader is in its handler, so no goroutine reads.
+// Messages come, the next session is ready, and the old one is closed.
 func TestSessionThatNobodyReadIsReadToItsEnd(t *testing.T) {
 	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
@@ -169,4 +171,30 @@ func TestSessionThatBreaksWhileItIsClosedHasNotOverlapped(t *testing.T) {
 		require.Equal(t, backoff.ReasonRotated, seam.Reason)
 		require.False(t, seam.Overlapped)
 	})
+}
+
+// The supervisor notices that the peer has ended the old session, and waits for a hook of it. Meanwhile
+// the next session becomes ready.
+func TestSessionWhoseEndWaitsForAHookHasNotOverlapped(t *testing.T) {
+	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
+		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = alive
+				o := rotating(overlap)
+				o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { time.Sleep(10 * time.Second) }}
+				c := s.open(&o)
+				old := s.wantDial().accept()
+				synctest.Wait()
+				c.Rotate(1, reconnect.Advice{})
+				d := s.wantDial()
+				c.Check()
+				synctest.Wait()
+				old.Fail(io.EOF)
+				time.Sleep(time.Second)
+				d.accept()
+				time.Sleep(10 * time.Second)
+				require.False(t, wantSeam(t, c).Overlapped, "what the peer sent in a second is missing")
+			})
+		})
+	}
 }

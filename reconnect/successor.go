@@ -46,7 +46,9 @@ func (r successor) rests(resting bool) { r.tell(func(m *handover.Tapped) { m.Res
 func (r successor) ready(l *served) (marks bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch r.machine.NextReady(l.resumed, r.old != nil && r.old.Behind()) {
+	// A session that is lost may wait for a hook, and its supervisor says OldLost after that.
+	behind := r.old != nil && (r.old.Lost() || r.old.Behind())
+	switch r.machine.NextReady(l.resumed, behind) {
 	case handover.LeadRefused:
 		return false, errReplaced
 	case handover.LeadKeeps:
