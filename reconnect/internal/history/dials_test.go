@@ -191,6 +191,11 @@ func (p recorded) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
 		m.dead = true
 		return step, ok
 	}
+	// Keep has run since that failure, perhaps for long.
+	if m.pending != nil && m.since.Before(time.Now()) && m.w.set.Keep {
+		m.dead = true
+		return step, ok
+	}
 	m.asked = append(m.asked, asked{h, step, ok})
 	if m.pending != nil && m.since.Equal(time.Now()) { // it is asked because of that failure
 		m.verdict.RetryAfter, m.verdict.NoCredit = h.Verdict.RetryAfter, h.Verdict.NoCredit // advice may have made it longer

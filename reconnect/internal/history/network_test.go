@@ -101,7 +101,7 @@ type networkRecord struct {
 	unearned    int                     // dials and sessions in a row that have earned nothing
 	failedAt    time.Duration           // when the last dial or session was lost
 	announced   time.Duration           // the last wait, as it was announced, from then on; -1: there was none
-	waited      time.Duration           // and as it was
+	waited      time.Duration           // and as it was, without a WaitStart that took longer
 	acted       bool                    // a callback did, which may have taken long
 	slowProbe   bool                    // it was SessionReady or ProbeStart, before whose end the peer is not asked
 	lastWritten int                     // the order of the message that was written last

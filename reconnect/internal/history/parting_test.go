@@ -145,6 +145,7 @@ func (w *world) prelude(r *rand.Rand) {
 // not certain that the reader will get all of that.
 func (w *world) due() (s *session, all position) {
 	now := w.conn.Status()
+	slow := w.readerTakes() > 20*time.Millisecond // then the inbox may be full, and Shutdown discards what does not fit
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s = w.of(now.Session)
@@ -155,7 +156,7 @@ func (w *world) due() (s *session, all position) {
 	patient := w.set.CloseTimeout <= 0 || w.set.CloseTimeout > 4*w.set.Lag+time.Second
 	paused := w.readPause > w.now()+20*time.Millisecond
 	reads := w.set.Above != aboveBridge && w.set.Above != aboveDrain // until the end
-	if !ready || !calm || !keeps || !patient || paused || !reads {
+	if !ready || !calm || !keeps || !patient || slow || paused || !reads {
 		return nil, all
 	}
 	return s, s.reaches()

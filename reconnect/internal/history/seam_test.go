@@ -34,7 +34,8 @@ func (w *world) seamIsTrue(seam *reconnect.Seam) {
 	}
 	// In the widened library the reader may come between the step that makes a session ready and SessionReady.
 	ready := next != nil && (next.ready || yield.Used() && next.opened)
-	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && ready, "no session was ready beside %d: %+v", s.number, seam)
+	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && ready,
+		"no session was ready beside %d: %+v", s.number, seam)
 	w.overlapIsWhole(seam, s, next)
 	rec := w.pipes[s.pipe]
 	whole := s.pipe != nil && rec != nil && len(rec.faults) == 0 // else it may have broken while it was closed

@@ -301,6 +301,6 @@ func (w *world) waitDone(e reconnect.WaitDone) {
 		w.check(WaitIsKept, mayDiffer || took == w.waiting, "%v of %v", took, w.waiting)
 	}
 	if w.waiting = -1; w.announced >= 0 {
-		w.waited = w.now() - w.waitFrom
+		w.waited = min(w.now()-w.waitFrom, w.announced) // WaitStart may have blocked for longer
 	}
 }
