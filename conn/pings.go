@@ -2,6 +2,7 @@ package conn
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -36,13 +37,12 @@ func (p *pingList) begin() *waitingPing {
 func (p *pingList) forget(w *waitingPing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var others []*waitingPing // nil if there are none, so that an idle connection holds nothing
-	for _, other := range p.waiting {
-		if other != w {
-			others = append(others, other)
-		}
+	i := slices.Index(p.waiting, w)
+	if i < 0 {
+		return
 	}
-	p.waiting = others
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.trim()
 }
 
 // answered notes a pong. A peer may leave out the answers to earlier pings (RFC 6455, section
@@ -71,4 +71,12 @@ func (p *pingList) tell(n int, err error) {
 		w.answer <- err
 	}
 	p.waiting = p.waiting[n:]
+	p.trim()
+}
+
+// trim releases an empty list, so that an idle connection holds nothing.
+func (p *pingList) trim() {
+	if len(p.waiting) == 0 {
+		p.waiting = nil
+	}
 }
