@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -62,6 +63,7 @@ var dueKinds = []happening{
 	{"kick a wait", 0, (*world).kickWait},
 	{"await a loss", 0, (*world).awaitLoss},
 	{"keep beside sends", 0, (*world).keepBesideSends},
+	{"send in a receipt", 0, (*world).sendInReceipt},
 	{"burst and rotate", 0, func(w *world, r *rand.Rand, e Event) {
 		if w.set.Apart {
 			return
@@ -101,8 +103,43 @@ func (w *world) acts() bool {
 	return w.acting > 0
 }
 
-// kickWait ends a session and kicks soon after that. If the state is waiting, it checks that a dial follows.
+// sendInReceipt lets the next OnReceipt call SendWait, while others wait for room in the outbox, and checks
+// that this call does not wait.
+func (w *world) sendInReceipt(r *rand.Rand, e Event) {
+	if w.set.NoReceipts {
+		return
+	}
+	drawn := rand.New(rand.NewPCG(r.Uint64(), 0))
+	w.actNext("OnReceipt", func(ctx context.Context) {
+		time.Sleep(time.Millisecond) // meanwhile the outbox fills
+		again := w.newMessage(drawn, fmt.Sprint("again", e.Index))
+		again.out.Tag, again.order = again, -1
+		at := w.now()
+		err := w.theConn().SendWait(ctx, again.out)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tookIn(again, err)
+		w.check(NoWaitInReceipt, w.now() == at || w.closing > 0, "SendWait in OnReceipt took %v: %v", w.now()-at, err)
+	})
+	for i := range 4 + r.IntN(40) {
+		own := rand.New(rand.NewPCG(r.Uint64(), 0))
+		wait := time.Second + upTo(r, 20*time.Second)
+		w.users.Go(func() {
+			time.Sleep(time.Duration(i+1) * time.Microsecond) // so that a history replays
+			w.send(own, fmt.Sprintf("s%d.%d", e.Index, i), wait)
+		})
+	}
+	w.pause(100 * time.Millisecond)
+}
+
+// kickWait ends a session, whose peer may be mute, and kicks soon after that. If the state is waiting, it
+// checks that a dial follows.
 func (w *world) kickWait(r *rand.Rand, _ Event) {
+	if r.IntN(2) == 0 {
+		if p := w.pipe(r, "stall"); p != nil {
+			p.Stall(conntest.Both)
+		}
+	}
 	w.redial()
 	time.Sleep(upTo(r, 1200*time.Millisecond))
 	w.push()
@@ -111,6 +148,10 @@ func (w *world) kickWait(r *rand.Rand, _ Event) {
 	dials := w.ended["dial start"]
 	budgets := w.set.Gate || w.set.Logins > 0 // for which the dial may have to wait
 	free := w.notBefore <= w.now() && !budgets && !w.rotating() && !w.blocked && !w.acted
+	w.kicked = 0
+	if now == reconnect.StateWaiting && free {
+		w.kicked = w.now()
+	}
 	w.mu.Unlock()
 	w.conn.Kick()
 	if now != reconnect.StateWaiting || !free {
@@ -186,7 +227,8 @@ func (w *world) refusedSoon(began time.Duration, dropped bool) {
 	}
 	for _, s := range w.sessions {
 		last := s.number+2 > w.started // one of the last two
-		if last && s.pipe != nil && len(w.piped(s.pipe).faults) > 0 {
+		lived := !s.done || s.endedAt >= w.shut
+		if (last || lived) && s.pipe != nil && len(w.piped(s.pipe).faults) > 0 {
 			return
 		}
 	}
@@ -224,6 +266,7 @@ func (w *world) besideHung() {
 
 // The invariants that are checked here.
 const (
+	NoWaitInReceipt   Invariant = "6: SendWait does not wait in OnReceipt"
 	KickDials         Invariant = "2: a kick while the state is waiting dials"
 	AwaitSees         Invariant = "12: Await returns when State shows the state"
 	ReservationEnds   Invariant = "logins: a reservation ends with its dial"

@@ -111,7 +111,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	SilentInTime, KickBeside, HungInTime, RotationPace, ReplacedInTime, SentInTime, CutBeforeLogin, SeamBeforeDone,
 	ContextOfPast, ExitIsNamed, AdviceKept, ExpiresInTime,
-	KickDials, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
+	KickDials, NoWaitInReceipt, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
 	SlowIsReported, CanceledWriteIsSilent, EachHasGoodbye, CancelEnds, ReadEndsAtClose, HeardBeforeShutdown,
 	OverlapIsWhole,
 	WatchSees, EndIsOne, OverlapIsTrue, StallIsStated, SlowIsSlow, Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,

@@ -115,8 +115,7 @@ func (w *world) writtenInTime(m *message, until time.Duration) {
 }
 
 // goodbyes checks, after a Shutdown without an error, that the peer of each session that was ready when
-// Shutdown was called got a close frame. A session that is ready only later may be closed by Close, which
-// follows Shutdown. The caller holds w.mu.
+// Shutdown was called, or became ready after that, got a close frame. The caller holds w.mu.
 func (w *world) goodbyes() {
 	if w.set.Framing != 0 || w.exited {
 		return
@@ -128,7 +127,7 @@ func (w *world) goodbyes() {
 		return // a callback had called Close or Shutdown before
 	}
 	for _, s := range w.sessions {
-		ready := s.ready && s.readyAt < w.shut && s.endedAt >= w.shut
+		ready := s.ready && s.endedAt >= w.shut
 		replaced := s.end == nil || s.end.planned
 		if !ready || replaced || s.pipe == nil || len(w.piped(s.pipe).faults) > 0 {
 			continue

@@ -96,6 +96,7 @@ type networkRecord struct {
 	wrongNext   *rand.Rand              // the next message breaks the protocol; nil: it does not
 	wrongEach   *rand.Rand              // draws the message of each session that breaks the protocol, or nil
 	rotateNext  int                     // so many sessions are rotated as soon as they are ready
+	kicked      time.Duration           // time of the last kick that must end a wait, or 0
 	unserved    bool                    // a dial was answered, and its session has not begun
 	missing     int                     // answers in a row that there is no such host
 	unearned    int                     // dials and sessions in a row that have earned nothing

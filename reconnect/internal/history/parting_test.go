@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -126,6 +127,14 @@ func (w *world) prelude(r *rand.Rand) {
 	clear(w.pending)
 	w.endTakes = 1 + upTo(r, 20*time.Millisecond)
 	w.mu.Unlock()
+	if w.set.Dues && r.IntN(3) == 0 { // a next session gets ready during the goodbye
+		if p := w.pipe(r, "stall"); p != nil {
+			p.Stall(conntest.ToClient)
+		}
+		w.rotate(r)
+		time.Sleep(1 + upTo(r, 4*w.set.Lag+time.Millisecond))
+		return
+	}
 	if r.IntN(4) > 0 {
 		for range 6 + r.IntN(10) {
 			w.burst(r, 1)

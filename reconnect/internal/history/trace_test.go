@@ -134,6 +134,7 @@ func (w *world) spill(err error) {
 func (w *world) dialStart(e reconnect.DialStart) {
 	w.event("dial start")
 	w.mu.Lock()
+	w.kicked = 0
 	if !w.set.Gate {
 		w.mirror.begins()
 	}
@@ -300,6 +301,12 @@ func (w *world) waitDone(e reconnect.WaitDone) {
 		mayDiffer := w.blocked || e.Kicked || w.closedOrMay()
 		w.check(WaitIsKept, mayDiffer || took == w.waiting, "%v of %v", took, w.waiting)
 	}
+	from := max(w.waitFrom, w.kicked)
+	if w.kicked > 0 && !w.blocked && !w.acted && !w.closedOrMay() && max(w.notBefore, w.askedUntil) <= from {
+		w.check(KickDials, w.now()-from <= time.Millisecond,
+			"a wait goes on for %v after a kick while the state was waiting", w.now()-from)
+	}
+	w.kicked = 0
 	if w.waiting = -1; w.announced >= 0 {
 		w.waited = min(w.now()-w.waitFrom, w.announced) // WaitStart may have blocked for longer
 	}

@@ -469,6 +469,7 @@ func (w *world) end() {
 	w.claim(EndsSoon, true, "")
 	w.claim(NothingLeft, w.network.Open() == 0, "open: %v", w.network.Conns(""))
 	w.claim(StateIsNewest, w.conn.State() == reconnect.StateClosed, "after Done: %v", w.conn.State())
+	time.Sleep(2*w.set.Lag + time.Millisecond) // the last close frame may be on its way
 	w.mu.Lock()
 	if parted {
 		w.goodbyes()
