@@ -294,6 +294,70 @@ func TestSlowCallbackIsNamedAndNotThePeersFault(t *testing.T) {
 	}
 }
 
+// What OnSession delivers to is named, although OnSession has a limit of its own.
+func TestSlowFunctionIsNamedInDeliver(t *testing.T) {
+	slow := func() { time.Sleep(25 * time.Second) }
+	for name, set := range map[string]func(o *reconnect.Options){
+		"OnMessage": func(o *reconnect.Options) {
+			o.OnMessage = func(context.Context, reconnect.Message) { slow() }
+		},
+		"Layer.Receive": func(o *reconnect.Options) {
+			o.Layers = []*reconnect.Layer{{Receive: func(reconnect.Message) bool { slow(); return true }}}
+		},
+	} {
+		for rotates, want := range map[bool]string{false: name + " of 1", true: name + " of 2"} {
+			t.Run(want, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *scene) {
+					var seen notes
+					o := rotating(reconnect.OverlapMix)
+					set(&o)
+					o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+						if rotates != (op.Session == 2) {
+							return nil
+						}
+						return op.Deliver(text("x"))
+					}
+					o.Run.Trace = &reconnect.Trace{SlowHandler: func(e reconnect.SlowHandler) {
+						seen.add(fmt.Sprint(e.What, " of ", e.Session))
+					}}
+					c := s.open(&o)
+					s.wantDial().accept()
+					if rotates {
+						synctest.Wait()
+						c.Rotate(1, reconnect.Advice{})
+						s.wantDial().accept()
+					}
+					time.Sleep(time.Minute)
+					require.Equal(t, []string{want}, seen.all())
+				})
+			})
+		}
+	}
+}
+
+// With OverlapMix OnMessage waits for the call of the other session, and is timed from then on.
+func TestSlowOnMessageIsNamedAfterAnotherOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := rotating(reconnect.OverlapMix)
+		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(25 * time.Second) }
+		o.Run.Trace = &reconnect.Trace{SlowHandler: func(e reconnect.SlowHandler) {
+			seen.add(fmt.Sprint(e.What, " of ", e.Session))
+		}}
+		c := s.open(&o)
+		one := s.wantDial().accept()
+		synctest.Wait()
+		c.Rotate(1, reconnect.Advice{})
+		two := s.wantDial().accept()
+		synctest.Wait()
+		one.Deliver(text("x"))
+		synctest.Wait()
+		two.Deliver(text("x"))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"OnMessage of 1", "OnMessage of 2"}, seen.all())
+	})
+}
+
 // Every callback that live does not call is a hole in the tests above.
 func TestLiveCallsEachCallback(t *testing.T) {
 	for name, set := range allCallbacks() {

@@ -102,7 +102,9 @@ func (o *Opening) Deliver(m conn.Message) error {
 		return errOver
 	case o.life.Closed.Load():
 		return net.ErrClosed
-	case o.replaces.replacement != nil:
+	}
+	defer o.l.calls.Leave(o.l.calls.Enter(nil)) // for the limits on OnMessage and Layer.Receive
+	if o.replaces.replacement != nil {
 		m.Data = inbox.Clone(m.Data)
 		return o.replaces.put(o.ctx, o.l, m, o.layer)
 	}

@@ -94,11 +94,12 @@ func (r *receiver) push(l *served) error {
 func (r *receiver) call(ctx context.Context, l *served, calls *watch.Calls, m Message) error {
 	if r.turn != nil {
 		outer := calls.Enter(&watch.Elsewhere) // the other session is in OnMessage or OnSeam
-		err := r.turn.Acquire(ctx, nil)
-		if calls.Leave(outer); err != nil {
+		defer calls.Leave(outer)
+		if err := r.turn.Acquire(ctx, nil); err != nil {
 			return err
 		}
 		defer r.turn.Release()
+		calls.Enter(&onMessage)
 	}
 	if r.life.Closed.Load() {
 		return net.ErrClosed
