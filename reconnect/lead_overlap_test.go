@@ -114,6 +114,27 @@ func TestSessionThatNobodyReadIsReadToItsEnd(t *testing.T) {
 	}
 }
 
+// The same, but the peer has closed the old session before the next is ready, with the code of our close frame.
+func TestSessionThatThePeerEndedUnreadHasNotOverlapped(t *testing.T) {
+	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
+		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
+			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
+			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+				ask("x")
+				closed := make(chan struct{})
+				go func() { s.Conns()[0].Close(websocket.StatusNormalClosure, ""); close(closed) }()
+				synctest.Wait()
+				c.Rotate(1, reconnect.Advice{})
+				time.Sleep(time.Minute)
+				<-closed
+				seam := wantSeam(t, c)
+				require.Equal(t, backoff.ReasonRotated, seam.Reason)
+				require.False(t, seam.Overlapped, "what the peer sent meanwhile is missing")
+			})
+		})
+	}
+}
+
 // The server closes the first session when the second one logs in. What it publishes before the subscription of the
 // second goes nowhere.
 func TestSessionThatThePeerEndedBeforeTheNextHasNotOverlapped(t *testing.T) {

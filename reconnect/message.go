@@ -52,8 +52,8 @@ type Seam struct {
 	// Overlapped says that the next session was ready before this one was read to its end. Then
 	// nothing is missing if the server gives both everything, but some messages may come twice. It is
 	// false if this session broke before or while it was closed, if we ended it while something of it may
-	// have been unread, and if the peer ended it and something may have been unread when the next one
-	// became ready.
+	// have been unread, and if the peer ended it, or may have, and something may have been unread when the
+	// next one became ready.
 	Overlapped bool
 
 	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable

@@ -68,7 +68,9 @@ func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 	how := handover.EndedBroken
 	switch l.Reason(why.err) {
 	case backoff.ReasonRotated:
-		how = handover.EndedByUs
+		if how = handover.EndedByUs; l.Crossed() {
+			how = handover.EndedByPeer // perhaps
+		}
 	case backoff.ReasonHangup,
 		backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther:
 		how = handover.EndedByPeer

@@ -25,7 +25,9 @@ import (
 //
 // When the next session is ready, messages are sent by it. The old one still sends the message that
 // it was writing, and those with its number in [Outgoing.Session]. The old one is read to its end, or
-// for Drain, and then closed politely: it is read until the peer has answered the close frame.
+// for Drain, and then closed politely: it is read until the peer has answered the close frame. The
+// reason in that frame is "rotated". A server that repeats it in its answer lets [Seam].Overlapped be true
+// although the reader was busy, because the frame cannot be one that crossed ours.
 //
 // If the old session is lost before the next is ready, that is an ordinary loss, and the dial under
 // way becomes the redial. If the rotation only waits for its next dial then, it ends, and the redial

@@ -216,11 +216,15 @@ func TestTheReasonOfASessionIsThatOfItsCause(t *testing.T) {
 // starter is a connection that can be read after our close frame.
 type starter struct {
 	conn.Conn
-	code int // of the close frame
-	err  error
+	code   int // of the close frame, as the next one
+	reason string
+	err    error
 }
 
-func (s *starter) StartClose(code int, _ string) error { s.code = code; return s.err }
+func (s *starter) StartClose(code int, reason string) error {
+	s.code, s.reason = code, reason
+	return s.err
+}
 
 // The supervisor reads on, and the session is unread unless it reads to the answer of the peer. The first cause stays.
 func TestRetiredLinkIsReadToTheAnswer(t *testing.T) {
@@ -247,35 +251,44 @@ func TestRetiredLinkIsReadToTheAnswer(t *testing.T) {
 	type row struct {
 		start  error // of StartClose
 		do     func(*world)
+		cause  error // of Retire
+		code   int   // of its close frame
 		unread bool
+		cross  bool
 		took   time.Duration
 	}
+	const half = time.Second / 2
+	away, echo := &conn.CloseError{Code: 1001}, &conn.CloseError{Code: 1000, Reason: "rotated"}
 	each(t, noLimit, map[string]row{
-		"a close frame":         {nil, answer(frame(1000)), false, time.Second / 2},
-		"end of stream":         {nil, answer(io.EOF), false, time.Second / 2},
-		"reset":                 {nil, answer(errSecond), true, time.Second / 2},
-		"unread, answer":        {nil, unread(frame(1000)), false, time.Second / 2},
-		"unread, another code":  {nil, unread(frame(1001)), true, time.Second / 2},
-		"unread, end of stream": {nil, unread(io.EOF), true, time.Second / 2},
-		"no answer":             {nil, func(*world) {}, false, 2 * time.Second},
-		"no answer, handles":    {nil, pause(Handling), true, 2 * time.Second},
-		"no answer, waits":      {nil, waits, true, 2 * time.Second},
-		"nobody reads":          {nil, pause(Blocked), true, time.Second},
-		"not sent":              {errSecond, func(*world) {}, false, 0},
-		"not sent, handles":     {errSecond, pause(Handling), true, 0},
+		"a close frame":         {nil, answer(frame(1000)), errFirst, 1000, false, false, half},
+		"end of stream":         {nil, answer(io.EOF), errFirst, 1000, false, false, half},
+		"reset":                 {nil, answer(errSecond), errFirst, 1000, true, false, half},
+		"unread, answer":        {nil, unread(frame(1001)), away, 1001, false, false, half},
+		"unread, echo":          {nil, unread(echo), errFirst, 1000, false, false, half},
+		"unread, no reason":     {nil, unread(frame(1000)), errFirst, 1000, false, true, half},
+		"unread, another code":  {nil, unread(frame(1001)), errFirst, 1000, true, false, half},
+		"unread, end of stream": {nil, unread(io.EOF), errFirst, 1000, true, false, half},
+		"no answer":             {nil, func(*world) {}, errFirst, 1000, false, false, 2 * time.Second},
+		"no answer, handles":    {nil, pause(Handling), errFirst, 1000, true, false, 2 * time.Second},
+		"no answer, waits":      {nil, waits, errFirst, 1000, true, false, 2 * time.Second},
+		"nobody reads":          {nil, pause(Blocked), errFirst, 1000, true, false, time.Second},
+		"not sent":              {errSecond, func(*world) {}, errFirst, 1000, false, false, 0},
+		"not sent, handles":     {errSecond, pause(Handling), errFirst, 1000, true, false, 0},
 	}, func(t *testing.T, w *world, row row) {
 		c := &starter{Conn: w.peer, err: row.start}
 		w.Begin(c, w.Life(), noLimit)
 		go row.do(w)
 		synctest.Wait()
-		w.Retire(errFirst, backoff.ReasonRotated, 2*time.Second)
+		w.Retire(row.cause, backoff.ReasonRotated, 2*time.Second)
 		require.True(t, w.Lost())
 		<-w.Done()
 		w.AwaitParted(t.Context())
 		require.Equal(t, row.took, w.now())
 		require.Equal(t, row.unread, w.Unread())
-		require.Equal(t, 1000, c.code)
-		require.Equal(t, errFirst, w.Cause(nil))
+		require.Equal(t, row.cross, w.Crossed())
+		require.Equal(t, row.code, c.code)
+		require.Equal(t, "rotated", c.reason)
+		require.Equal(t, row.cause, w.Cause(nil))
 		require.Equal(t, backoff.ReasonRotated, w.Reason(nil))
 		require.True(t, w.peer.Closed())
 	})

@@ -95,6 +95,7 @@ type ending struct {
 
 	retired bool // by Retire: the supervisor reads until the peer has answered
 	behind  bool // with retired: no goroutine was reading then, so the peer may have ended it before
+	crossed bool // see Crossed
 }
 
 // lastWords is how long the reader may go on after a write or a ping has failed.
@@ -248,6 +249,8 @@ func (l *Link) EndedBy(err error) error {
 		l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed})
 	case e.retired && !e.answeredBy(err):
 		l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: true})
+	case e.retired && e.crossedBy(err):
+		l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, crossed: true})
 	}
 	return l.Cause(err)
 }
@@ -268,6 +271,14 @@ func (e *ending) answeredBy(err error) bool {
 	}
 	frame, closed := errors.AsType[*conn.CloseError](err)
 	return closed && frame.Code == closeCode(e.cause)
+}
+
+// crossedBy reports whether err, which has the code of the answer to Retire, may be a close frame that the peer had
+// sent before: no goroutine was reading at that time, and the code is the usual one. Many servers repeat our reason
+// in their answer.
+func (e *ending) crossedBy(err error) bool {
+	frame, closed := errors.AsType[*conn.CloseError](err)
+	return e.behind && closed && frame.Code == 1000 && frame.Reason != e.reason.String()
 }
 
 // orderly reports whether err says that the peer has ended the connection after its last message.
@@ -300,8 +311,8 @@ func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
 }
 
 // Retire is Part for a connection whose messages are still wanted: the supervisor reads on until the peer has
-// answered the close frame, for limit at most. If the connection cannot be read after a close frame, or limit is
-// negative, Retire is Part.
+// answered the close frame, whose reason is why, for limit at most. If the connection cannot be read after a
+// close frame, or limit is negative, Retire is Part.
 func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
 	if _, reads := l.Conn.(conn.CloseStarter); !reads || limit < 0 {
 		l.Part(cause, why, limit)
@@ -315,7 +326,7 @@ func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
 		defer close(e.closed)
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		if read, _ := l.farewell(ctx, closeCode(cause)); !read {
+		if read, _ := l.farewell(ctx, closeCode(cause), why.String()); !read {
 			l.end.CompareAndSwap(e, &ending{cause: cause, reason: why, closed: e.closed, unread: l.Behind()})
 		}
 		l.Close()
@@ -366,6 +377,12 @@ func (l *Link) Lost() bool { return l.end.Load() != nil }
 func (l *Link) Unread() bool {
 	e := l.end.Load()
 	return e != nil && e.unread
+}
+
+// Crossed reports whether the peer may have ended the link before Retire: see crossedBy.
+func (l *Link) Crossed() bool {
+	e := l.end.Load()
+	return e != nil && e.crossed
 }
 
 // Cause returns the cause with which we ended the link, or err if we have not.

@@ -146,7 +146,7 @@ func (l *Link) Wrote(n int) {
 // Goodbye ends the conversation in order: see farewell. The caller holds the slot.
 func (l *Link) Goodbye(ctx context.Context) error {
 	l.parting.Store(true)
-	if read, err := l.farewell(ctx, 1000); !read || err != nil {
+	if read, err := l.farewell(ctx, 1000, ""); !read || err != nil {
 		return err
 	}
 	if cause := l.Cause(nil); !errors.Is(cause, net.ErrClosed) && !orderly(cause) {
@@ -159,10 +159,10 @@ func (l *Link) Goodbye(ctx context.Context) error {
 // supervisor reads on until the answer comes, so that nothing is lost of what the peer has sent before it:
 // then read is true. But while the inbox is full, and for patience no message is taken out of it, farewell
 // discards what is left. So it does for a Conn that cannot be read after a close frame.
-func (l *Link) farewell(ctx context.Context, code int) (read bool, err error) {
+func (l *Link) farewell(ctx context.Context, code int, reason string) (read bool, err error) {
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(cut); l.Cut(context.Cause(ctx)) })
-	err = l.startClose(code)
+	err = l.startClose(code, reason)
 	read = err == nil && l.awaitAnswer()
 	if !stop() {
 		<-cut
@@ -170,7 +170,7 @@ func (l *Link) farewell(ctx context.Context, code int) (read bool, err error) {
 	}
 	switch {
 	case err == nil && !read, errors.Is(err, errors.ErrUnsupported) && !l.Lost():
-		return false, l.Conn.Close(ctx, code, "")
+		return false, l.Conn.Close(ctx, code, reason)
 	case err != nil:
 		return false, l.Cause(err)
 	}
@@ -179,10 +179,10 @@ func (l *Link) farewell(ctx context.Context, code int) (read bool, err error) {
 
 // startClose sends the close frame, or ends our direction. An error that is errors.ErrUnsupported means that
 // nothing has happened.
-func (l *Link) startClose(code int) error {
+func (l *Link) startClose(code int, reason string) error {
 	switch c := l.Conn.(type) {
 	case conn.CloseStarter:
-		return c.StartClose(code, "")
+		return c.StartClose(code, reason)
 	case conn.HalfCloser:
 		return c.CloseWrite()
 	}
