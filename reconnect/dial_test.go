@@ -299,6 +299,23 @@ func TestAnErrorNeedNotBeComparable(t *testing.T) {
 	})
 }
 
+// A function of the user that takes long is no reason to dial later.
+func TestWaitAfterADialCountsFromItsFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(10 * time.Second))
+		o.Run.Classify = func(error) backoff.Verdict {
+			time.Sleep(3 * time.Second)
+			return backoff.Verdict{RetryAfter: 5 * time.Second}
+		}
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 12*time.Second, time.Until(c.Status().Next))
+		require.Equal(t, 15*time.Second, s.wantDial().at)
+	})
+}
+
 // Overdue is called in the goroutine that waits for the function, and ends it.
 func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
 	exit := &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}

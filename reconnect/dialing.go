@@ -255,6 +255,7 @@ func (d *dialing[C]) ready(x *dial[C]) {
 
 // failed classifies why a dial has failed, and reports that to s.dials.
 func (d *dialing[C]) failed(x *dial[C], err error) {
+	at := time.Now() // functions of the user may block from here on
 	d.judge(x, err)
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	if !x.atGate {
@@ -264,7 +265,7 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 		d.withdraw()
 	}
 	outer := d.s.calls.Enter(d.s.o.policyName)
-	d.s.dials.Failed(x.which, d.s.verdict, time.Now())
+	d.s.dials.Failed(x.which, d.s.verdict, at)
 	d.s.calls.Leave(outer)
 	d.publish()
 	d.freeLogin()
