@@ -126,8 +126,8 @@ func (r *reporter) end() {
 	r.mu.Lock()
 	running := r.running
 	r.mu.Unlock()
-	if running {
-		r.o.Await(xsync.Go(r.runs.Wait).Done(), "OnReceipt")
+	if running { // in a goroutine of its own, which a hook that Await calls may end
+		<-xsync.Go(func() { r.o.Await(xsync.Go(r.runs.Wait).Done(), "OnReceipt") }).Done()
 	}
 	r.runs.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // slowly is an OnReceipt that takes a second.
@@ -33,6 +34,25 @@ func TestReceiptsComeOneAfterTheOther(t *testing.T) {
 		w.want("b: written 1 x1 0s-0s @1s", "d: written 1 x1 500ms-500ms @2s", "awaits OnReceipt @500ms")
 		require.Equal(t, 3*time.Second, time.Since(w.start))
 		require.Equal(t, reporter{o: w.reporter.o}.used, w.reporter.used, "no memory is held")
+	})
+}
+
+// Await ends its goroutine, as a hook of the user may.
+func TestEndWaitsForOnReceiptAlthoughAwaitDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		returned := false
+		r := reporter{o: &Options{
+			Receipt: func(*Receipt) { time.Sleep(time.Hour); returned = true },
+			Await:   func(<-chan struct{}, string) { runtime.Goexit() },
+		}}
+		e := new(entry)
+		require.True(t, r.add(chain{e, e}))
+		go r.run()
+		synctest.Wait()
+		ends := xsync.Go(r.end)
+		<-ends.Done()
+		require.True(t, ends.Returned())
+		require.True(t, returned)
 	})
 }
 

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // noted is a Report that notes the events of Calls, with the time since it was made.
@@ -153,4 +155,25 @@ func TestNoSlowCallIsMissed(t *testing.T) {
 	})
 	require.Equal(t, want, strings.Count(reports, "slow long"))
 	require.Zero(t, strings.Count(reports, "short"))
+}
+
+// leaving is a Report whose hooks end the goroutine that calls them.
+type leaving struct{ noted }
+
+func (*leaving) Await(<-chan struct{}, string) { runtime.Goexit() }
+
+func TestStopTimerReturnsAlthoughOverdueDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var timer xsync.Timer
+		returned := false
+		timer.Set(0, func() {
+			time.Sleep(time.Hour)
+			returned = true
+		})
+		time.Sleep(time.Second)
+		stops := xsync.Go(func() { StopTimer(&leaving{}, &timer, "Probe") })
+		<-stops.Done()
+		require.True(t, stops.Returned())
+		require.True(t, returned)
+	})
 }

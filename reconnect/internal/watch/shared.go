@@ -58,11 +58,12 @@ type Report interface {
 	Await(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
 }
 
-// StopTimer stops a timer, and waits for its callback, in which function may run.
+// StopTimer stops a timer, and waits for its callback, in which function may run. The hooks of r do not run in the
+// goroutine of the caller, which has more to do even if they end it.
 func StopTimer(r Report, t *xsync.Timer, function string) {
 	t.Stop()
 	if t.Calling() {
-		r.Await(xsync.Go(t.Wait).Done(), function)
+		<-xsync.Go(func() { r.Await(xsync.Go(t.Wait).Done(), function) }).Done()
 	}
 	t.Wait()
 }
