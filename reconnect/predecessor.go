@@ -103,7 +103,10 @@ func (r predecessor) release() {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.endRelease() // OnMessage may have ended the goroutine
+		if !r.machine.Released() { // OnMessage has ended the goroutine
+			r.machine.Release(0)
+			r.endRelease()
+		}
 	}()
 	for refused := false; ; {
 		r.mu.Lock()
