@@ -296,6 +296,18 @@ func TestTimesAreExact(t *testing.T) {
 			_, _, closed := old.ClosedWith()
 			return closed
 		}},
+		{"CloseTimeout", 3 * time.Second, true, func(_ *testing.T, s *scene, n, k time.Duration) bool {
+			return goodbyeEnds(s, n, k)
+		}},
+		{"CloseTimeout by default", 5 * time.Second, true, func(_ *testing.T, s *scene, _, k time.Duration) bool {
+			return goodbyeEnds(s, 0, k)
+		}},
+		{"backoff.RetryAfter", time.Minute, true, func(_ *testing.T, s *scene, n, k time.Duration) bool {
+			return dialsAgain(s, n, k)
+		}},
+		{"backoff.MaxRetryAfter", backoff.MaxRetryAfter, true, func(_ *testing.T, s *scene, n, k time.Duration) bool {
+			return dialsAgain(s, 10*n, k)
+		}},
 		{"RunOptions.StableAfter", 5 * time.Second, true, stableAfter},
 		{"RunOptions.StableAfter by default", 10 * time.Second, true,
 			func(t *testing.T, s *scene, _, k time.Duration) bool { return stableAfter(t, s, 0, k) }},
@@ -310,6 +322,33 @@ func TestTimesAreExact(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// goodbyeEnds reports whether Shutdown has ended after k, although the peer does not answer.
+func goodbyeEnds(s *scene, limit, k time.Duration) bool {
+	s.fake = alive
+	c := s.open(&reconnect.Options{CloseTimeout: limit})
+	s.wantDial().accept().Mute()
+	synctest.Wait()
+	go c.Shutdown(context.Background()) // ends with the Conn
+	time.Sleep(k)
+	synctest.Wait()
+	return c.State() == reconnect.StateClosed
+}
+
+// dialsAgain reports whether there was another dial after k, although the server has asked for a wait.
+func dialsAgain(s *scene, wait, k time.Duration) bool {
+	o := withPolicy(every(0))
+	s.open(&o)
+	s.wantDial().refuse(backoff.RetryAfter(errLost, wait))
+	time.Sleep(k)
+	synctest.Wait()
+	select {
+	case <-s.dials:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -63,3 +63,41 @@ func TestTimesAreExact(t *testing.T) {
 		})
 	}
 }
+
+// constant is a source whose draws are all the same.
+type constant uint64
+
+func (c constant) Uint64() uint64 { return uint64(c) }
+
+// A draw may be the start of its range, and not the end.
+func TestDrawsStayInTheirRange(t *testing.T) {
+	const least, most = constant(0), ^constant(0)
+	for name, b := range map[string]struct {
+		o      drain.Options
+		notice bool
+		want   time.Duration // when the connection is closed
+	}{
+		"the start of Window":      {drain.Options{Rand: least, Lead: -1, Window: time.Minute}, false, 0},
+		"the end of Window":        {drain.Options{Rand: most, Lead: -1, Window: time.Minute}, false, time.Minute - 1},
+		"a tenth less than MaxAge": {drain.Options{Rand: least, MaxAge: time.Hour}, false, 54 * time.Minute},
+		"a tenth more than MaxAge": {drain.Options{Rand: most, MaxAge: time.Hour}, false, 66*time.Minute - 1},
+		"Warn":                     {drain.Options{Rand: least, Lead: -1, Window: time.Minute, Warn: 7}, true, 7},
+		"Warn by default":          {drain.Options{Rand: least, Lead: -1, Window: time.Minute}, true, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withGroup(t, b.o, func(t *testing.T, s *scene) {
+				if b.notice {
+					s.AddNotice(s.closer(1, 0), s.noticer(1, 0))
+				} else {
+					s.add(1, 1)
+				}
+				if b.o.MaxAge == 0 {
+					s.drain()
+				}
+				time.Sleep(2 * time.Hour)
+				require.Len(t, s.closes(), 1)
+				require.Equal(t, b.want, s.closes()[0].at)
+			})
+		})
+	}
+}
