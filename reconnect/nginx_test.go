@@ -210,10 +210,10 @@ func TestNginxHangsUpOnAnIdleConnection(t *testing.T) {
 // test above shows.
 func TestNginxKeepsAConnectionThatPings(t *testing.T) {
 	t.Parallel()
-	n := startNginx(t, 3)
-	c := n.dial(t, reconnect.Options{Liveness: reconnect.Liveness{Limit: 3 * time.Second}})
+	n := startNginx(t, 6)
+	c := n.dial(t, reconnect.Options{Liveness: reconnect.Liveness{Limit: 6 * time.Second}})
 	c.echo(1)
-	for c.Stats().Probes < 6 { // of 1 s of silence each
+	for c.Stats().Probes < 6 { // of 2 s of silence each
 		require.NoError(t, c.ctx.Err())
 		time.Sleep(50 * time.Millisecond)
 	}

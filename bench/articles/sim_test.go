@@ -124,7 +124,7 @@ func TestEachModelPrintsALineForARun(t *testing.T) {
 func TestAnInterruptedRunKeepsWhatIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	time.AfterFunc(100*time.Millisecond, func() { cancel(cli.ErrInterrupted) })
+	time.AfterFunc(2*time.Second, func() { cancel(cli.ErrInterrupted) })
 	out, errs, code := program.Try(ctx, strings.Fields("sim -scenario mfs -seeds 100000 -csv -")...)
 	require.Equal(t, cli.ExitInterrupted, code)
 	require.Contains(t, errs, "bench: interrupted; the results until then are kept\n")

@@ -26,9 +26,12 @@ func TestTheStormIsTheSameSimulatedAndOnRealSockets(t *testing.T) {
 
 func TestAStormIsPrintedSecondBySecond(t *testing.T) {
 	t.Parallel()
-	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.2 -timeout 0.3 -before 0 -stop 1.1 -watch 11")...)
+	args := "storm -clients 20 -lambda 0.2 -timeout 1 -before 0 -stop 3.1 -watch 11"
+	out, errs, code := bench(strings.Fields(args)...)
 	require.Zero(t, code)
-	require.Contains(t, errs, "storm: 20 clients, 1 run of 12.1s: 0s before, 1.1s stopped, then watched for up to 11s\n")
+	require.Contains(t, errs,
+		"storm: 20 clients, 1 run of 14.1s: 0s before, 3.1s stopped, then watched for up to 11s\n")
 	require.Regexp(t, `\n +[\d.]+s +stopped +- +- +\d+ +\d+ +0 +\d+\n`, out)
-	require.Regexp(t, `\nclient=simple clients=20 stop=1.1s watch=11s recovered=(true back=\d+s|false back=not-within-11s) away=\d+ peak=\d+ cut=false\n`, out)
+	require.Regexp(t, `\nclient=simple clients=20 stop=3.1s watch=11s `+
+		`recovered=(true back=\d+s|false back=not-within-11s) away=\d+ peak=\d+ cut=false\n`, out)
 }

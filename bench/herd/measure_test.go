@@ -77,7 +77,7 @@ func TestAnInterruptedHerdKeepsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	time.AfterFunc(3*time.Second, func() { cancel(cli.ErrInterrupted) })
+	time.AfterFunc(8*time.Second, func() { cancel(cli.ErrInterrupted) })
 	out, errs, code := program.Try(ctx, strings.Fields("herd -n 20 -outage 1m -rounds 3")...)
 	require.Equal(t, cli.ExitInterrupted, code)
 	require.Contains(t, errs, "bench: interrupted; the results until then are kept\n")

@@ -131,9 +131,9 @@ func TestMistakesAreClearErrors(t *testing.T) {
 	}
 }
 
-// status returns the status of a page, 0 if there is none within a second.
+// status returns the status of a page, 0 if no server answers.
 func status(url string) int {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	answer, err := client.Get(url)
 	if err != nil {
 		return 0

@@ -28,6 +28,7 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			s := glass(kind)
+			s.Timeout, s.Stop = time.Second, 3100*time.Millisecond // three seconds end in it
 			told := 0
 			y, err := lab.RunStorm(t.Context(), s, func(lab.StormSecond) { told++ })
 			require.NoError(t, err)

@@ -119,7 +119,7 @@ func (f *feed) meet(ws *websocket.Conn) {
 	m := &member{ws: ws, queue: make(chan []byte, 2048)}
 	m.put(hello)
 	if before := f.join(m); f.moves && before != nil {
-		go before.ws.Close(websocket.StatusNormalClosure, "moved") // until the client has answered
+		before.put(nil)
 	}
 	over := ws.CloseRead(ctx)
 	var old <-chan time.Time
@@ -129,6 +129,10 @@ func (f *feed) meet(ws *websocket.Conn) {
 	for over.Err() == nil {
 		select {
 		case data := <-m.queue:
+			if data == nil {
+				ws.Close(websocket.StatusNormalClosure, "moved") // when the client has answered
+				return
+			}
 			_ = ws.Write(over, websocket.MessageBinary, data) // an error ends over
 		case <-old:
 			ws.Close(websocket.StatusGoingAway, "time is up")

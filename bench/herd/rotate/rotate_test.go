@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 func TestMain(m *testing.M) {
@@ -34,6 +35,7 @@ type way struct {
 	rotates bool
 	overlap reconnect.Overlap
 	life    time.Duration // the server ends the session; 0: it does not
+	wait    time.Duration // before the redial; zero means the default policy
 }
 
 var ways = []way{
@@ -98,10 +100,11 @@ func open(t testing.TB, url string, o *reconnect.Options) *reconnect.Conn {
 // read is one run: a client that reads, and whose session ends as w says.
 func (w way) read(t testing.TB, moves bool, rate int) *reader {
 	r := &reader{seen: map[uint64]bool{}}
-	c := open(t, setup{Moves: moves, Rate: rate, Life: w.life}.start(t), &reconnect.Options{
-		OnMessage: r.take,
-		Rotate:    reconnect.Rotation{Overlap: w.overlap, Drain: drain},
-	})
+	o := &reconnect.Options{OnMessage: r.take, Rotate: reconnect.Rotation{Overlap: w.overlap, Drain: drain}}
+	if w.wait > 0 {
+		o.Run.Policy = &backoff.Exponential{Base: w.wait, Factor: 1, Jitter: backoff.JitterNone}
+	}
+	c := open(t, setup{Moves: moves, Rate: rate, Life: w.life}.start(t), o)
 	require.NoError(t, c.AwaitReady(t.Context()))
 	time.Sleep(before)
 	if w.rotates {
@@ -124,6 +127,7 @@ func TestWhatTheReaderHearsDependsOnTheWay(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
+			w.wait = 300 * time.Millisecond // during which the server sends, and which is over before the end
 			r := w.read(t, false, 200)
 			require.Positive(t, r.pause)
 			switch w.name {
@@ -210,9 +214,7 @@ func memory(t testing.TB, n int, overlap time.Duration) (one, two, again holding
 	}
 	await := func(wanted func(reconnect.Status) bool) {
 		for _, c := range all {
-			for !wanted(c.Status()) {
-				time.Sleep(10 * time.Millisecond)
-			}
+			require.Eventually(t, func() bool { return wanted(c.Status()) }, time.Minute, 10*time.Millisecond)
 		}
 	}
 	openAll()
@@ -237,7 +239,7 @@ func memory(t testing.TB, n int, overlap time.Duration) (one, two, again holding
 // Stacks are not compared: the runtime takes them in spans of 32 KB, and keeps a span until the last
 // goroutine in it has ended.
 func TestTwoSessionsHoldMoreThanOne(t *testing.T) {
-	one, two, again := memory(t, 50, 4*time.Second)
+	one, two, again := memory(t, 50, 10*time.Second)
 	require.Equal(t, 1, one.goroutines)
 	require.Equal(t, 2, two.goroutines)
 	require.Equal(t, 1, again.goroutines)
