@@ -45,7 +45,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 			w.wrongCause(s, rec, e)
 		}
 		closed, ok := errors.AsType[*conn.CloseError](e.Cause)
-		if strings.HasPrefix(f, "close ") && s.ready && since <= w.set.Lag+time.Millisecond {
+		if strings.HasPrefix(f, "close ") && w.set.Framing == 0 && s.ready && since <= w.set.Lag+time.Millisecond {
 			w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f || w.fullFirst(e, since), "%s: %v", f, e.Cause)
 		}
 	}

@@ -197,7 +197,7 @@ func (p recorded) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
 		return step, ok
 	}
 	m.asked = append(m.asked, asked{h, step, ok})
-	if m.pending != nil && m.since.Equal(time.Now()) { // it is asked because of that failure
+	if m.pending != nil && !h.Hung { // it is asked because of that failure
 		m.verdict.RetryAfter, m.verdict.NoCredit = h.Verdict.RetryAfter, h.Verdict.NoCredit // advice may have made it longer
 		m.flush()
 	} else {

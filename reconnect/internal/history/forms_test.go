@@ -304,7 +304,11 @@ func (f form) breaksNow(message string) bool {
 	w.remark("wrong %d", code)
 	w.mu.Unlock()
 	w.users.Go(func() { w.brokenEnds(f.p) })
-	f.p.Server().Write(data)
+	if _, err := f.p.Server().Write(data); err != nil { // the server has cut a connection that took too long
+		w.mu.Lock()
+		rec.faults = append(rec.faults, fault{"cut", w.now()})
+		w.mu.Unlock()
+	}
 	return true
 }
 

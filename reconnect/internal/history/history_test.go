@@ -210,6 +210,27 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		728285,         // the check: a WaitStart that blocked
 		710821, 717192, // the check: a server that read late what came behind a login
 		745387, // the check: a Keep that blocked before the policy was asked
+		// The library: a callback, called by Deliver or after another one with OverlapMix, that was not reported
+		40015838, 40016774, 40057721, 40072964, 40078820, 40095161,
+		40098471,           // the library: an Overlapped seam of a session that the peer had closed with our code
+		40095420,           // the library: an OnMessage that ended its goroutine during the release of held messages
+		40010797,           // the library: an Overdue that ended its goroutine, so that a callback outlived Done
+		6107,               // the library: a wait that counted from the return of a hook, and not from the failure
+		40046658,           // the check: a server that broke the protocol by a connection which it had cut
+		40090215,           // the check: a handshake that hung, and failed while the policy was asked
+		50030930,           // the library: an Overdue that ended the goroutine of a session in a rotation
+		50013844,           // the check: a session that had its age during Shutdown
+		50042318,           // the check: a policy that was asked late about a dial
+		50050278,           // the check: a SlowHandler that blocked
+		80012655, 80049099, // the check: a rotation that waited for a login
+		80024544,           // the check: a close frame of a protocol that has none
+		80092138,           // the check: waits that are as long as the floor
+		80058451,           // the check: what a server asked for after another dial was answered
+		80067022,           // the check: a rotation that was allowed during a slow hook
+		90032371,           // the check: a silent peer that ProbeEvery probed before the first third was over
+		70038077, 90009742, // the check: a Redial with a code, and Shutdown before its end
+		70016323,                     // the check: a Write before a slow SessionReady
+		60060574, 60076716, 60085362, // the check: two sessions of a rotation, which both end as silent
 	} {
 		require.Empty(t, Run(t, drawn(t, seed)).Violations, "seed %d", seed)
 	}

@@ -14,15 +14,17 @@ import (
 
 // recordOf is what is known of a run. world.mu guards it.
 type recordOf struct {
-	sessions map[uint64]*session
-	messages map[string]*message
-	pipes    map[*conntest.Pipe]*pipe
-	pipeOf   map[*websocket.Conn]*conntest.Pipe
-	dead     []*conntest.Pipe // connections that were stalled for good when the faults ended
-	pending  map[string]func(ctx context.Context)
-	reports  map[string]int // how often a callback was reported as slow, by SlowHandler.What
-	acting   int            // callbacks that are doing what was planned
-	peers    map[uint64]*peer
+	sessions   map[uint64]*session
+	messages   map[string]*message
+	pipes      map[*conntest.Pipe]*pipe
+	pipeOf     map[*websocket.Conn]*conntest.Pipe
+	dead       []*conntest.Pipe // connections that were stalled for good when the faults ended
+	pending    map[string]func(ctx context.Context)
+	reports    map[string]int // how often a callback was reported as slow, by SlowHandler.What
+	reporters  int            // calls of SlowHandler and Overdue that block now
+	reportedAt time.Duration  // when such a call has last ended
+	acting     int            // callbacks that are doing what was planned
+	peers      map[uint64]*peer
 
 	started     uint64 // sessions
 	dials       []time.Duration
@@ -131,8 +133,9 @@ type message struct {
 	late     bool // the session for which it is had ended before it was given to Send
 	fates    []reconnect.Fate
 	err      error
-	arrivals []uint64 // the sessions by which it came, whole
-	begun    bool     // the server got a part of it
+	arrivals []uint64      // the sessions by which it came, whole
+	came     time.Duration // when it came last
+	begun    bool          // the server got a part of it
 }
 
 // pipe is one connection, and the faults that it had.

@@ -212,7 +212,7 @@ func (w *world) arrive(s *session, data string, err error) {
 	}
 	w.traffic++
 	w.log("arrives %s by %d", id, s.number)
-	m.arrivals = append(m.arrivals, s.number)
+	m.arrivals, m.came = append(m.arrivals, s.number), w.now()
 	if m.out.Session != 0 {
 		w.check(ItsSessionOnly, m.out.Session == s.number, "%s for %d by %d", id, m.out.Session, s.number)
 	} else if m.order > 0 {

@@ -109,6 +109,8 @@ func (w *world) verdictAsStated(e reconnect.WaitStart) {
 	}
 	got := e.Verdict.Class
 	switch {
+	case got == backoff.ClassOverload && w.set.OneConnection && w.set.Blocks:
+		// The verdict may be that on a handshake that hung, which has failed while the policy was asked.
 	case !want.Lenient:
 		w.check(VerdictAsStated, got == want.Class, "%v (%+v) after %v", got, e.Verdict, e.Cause)
 	case before.unknown || w.rotating():
@@ -142,7 +144,9 @@ func (w *world) rotatesByAge(e reconnect.RotateStart) {
 		return
 	}
 	if w.set.Allowed {
-		w.check(RotatesWhenAllowed, w.allowedAt == w.now() || age >= w.set.RotateAfter/100*99, "session %d at an age of %v of %v", e.Session, age, w.set.RotateAfter)
+		allowed := w.allowedAt == w.now() || w.acted && w.allowedAt >= w.of(e.Session).readyAt
+		w.check(RotatesWhenAllowed, allowed || age >= w.set.RotateAfter/100*99,
+			"session %d at an age of %v of %v", e.Session, age, w.set.RotateAfter)
 		return
 	}
 	w.check(RotatesAtAnyAge, !w.ages[age], "session %d is replaced at an age of %v: %v %v", e.Session, age, w.ages, *w.of(e.Session))

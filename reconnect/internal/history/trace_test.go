@@ -37,6 +37,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.started++
+			w.unserved = false
 			w.verdicts.unknown, w.verdicts.beside = w.verdicts.unknown || w.verdicts.beside, false
 			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
 			w.of(s.Number).started, w.of(s.Number).startedAt = true, w.now()
@@ -176,7 +177,8 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	defer w.mu.Unlock()
 	w.log("dial: %v", kind(e.Err))
 	delete(w.dialing, e.Try)
-	w.unserved = e.Err == nil
+	answered := w.unserved // another dial, whose session begins
+	w.unserved = e.Err == nil || answered
 	w.failedAt = w.now()
 	w.mirror.ended(e)
 	w.secrets(e.Err)
@@ -189,6 +191,8 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	}
 	if ok {
 		w.refused(d)
+	}
+	if ok && !answered {
 		w.notBefore = max(w.notBefore, w.now()+min(d.RetryAfter, backoff.MaxRetryAfter))
 		if w.set.Gate {
 			w.gated = max(w.gated, w.notBefore)
@@ -272,7 +276,8 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		if most := w.cap(); most > 0 {
 			w.check(WaitWithinPolicy, e.Drawn <= most, "%v, and the cap is %v", e.Drawn, most)
 		}
-		if e.Drawn > time.Microsecond && e.Verdict.Class != backoff.ClassRefresh {
+		const floor = 10 * time.Millisecond // instead of no wait, from the eleventh one on
+		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh {
 			w.drawn[e.Drawn]++
 			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
 		}

@@ -183,6 +183,9 @@ func (w *world) goSilent(r *rand.Rand) {
 		return
 	}
 	within := w.silence() + 2*w.set.Lag + time.Second
+	if w.set.ProbeEvery > 0 { // a probe that was sent before the first third is over holds up the others
+		within += w.silence() / 3
+	}
 	w.pause(within)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,7 +289,11 @@ func (w *world) replacedInTime(s *session) {
 	reader := w.set.Reader == readPush || w.set.Reader != readLate && w.readPause == 0
 	held := w.held || !reader || w.blocked || w.acted || w.set.Logins > 0 || w.mayEnd != ""
 	since := max(s.readyAt+w.set.RotateAfter, w.rotateDone) // no two rotations at a time
-	late := w.now() > since+3*time.Second && !w.rotating()
+	until := w.now()
+	if w.closing > 0 {
+		until = w.closing
+	}
+	late := until > since+3*time.Second && !w.rotating()
 	w.check(ReplacedInTime, held || !late, "session %d has an age of %v, and was not to be replaced", s.number, age)
 }
 

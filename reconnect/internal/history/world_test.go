@@ -199,6 +199,9 @@ func (w *world) recover() {
 	w.wasReady(at)
 	w.pause(30 * time.Second) // until a rotation is over
 	before, events := w.standing(), w.events()
+	w.mu.Lock()
+	rotating := w.rotating() || w.acted && w.set.Logins > 0 // a rotation may wait for a login
+	w.mu.Unlock()
 	w.beginQuiet()
 	w.pause(time.Minute)
 	if w.hasEnded() {
@@ -207,7 +210,7 @@ func (w *world) recover() {
 	if after := w.standing(); w.set.RotateAfter == 0 {
 		w.endQuiet()
 		w.reservationsEnd()
-		w.claim(Stays, before == after, "%v was %v", after, before)
+		w.claim(Stays, before == after || rotating, "%v was %v", after, before)
 		happened := w.events() - events
 		w.claim(Quiet, happened < 400, "%d events", happened)
 	}
