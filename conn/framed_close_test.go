@@ -68,6 +68,16 @@ func TestBeforeBlockIsCalledBeforeAWaitForCloseOfAFramed(t *testing.T) {
 	})
 }
 
+// Close ends our direction, too.
+func TestCloseWriteEndsItsTurnToWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		require.NoError(t, s.CloseWrite())
+		s.peer.Close()
+		takes(t, 0, func() { require.NoError(t, s.Close(t.Context(), 1000, "")) })
+	})
+}
+
 // The Read under way sees the end in Close's place, or a last message.
 func TestCloseWhileSomebodyReads(t *testing.T) {
 	for name, test := range map[string]struct {

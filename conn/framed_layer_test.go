@@ -42,6 +42,20 @@ func TestCloseNowClosesFromTheBottomUp(t *testing.T) {
 	require.Equal(t, []string{"floor", "layer"}, closes)
 }
 
+func TestCloseNowClosesConnectionWithoutLayersOnce(t *testing.T) {
+	for name, tap := range map[string]func(net.Conn) net.Conn{
+		"tapped":   new(conn.Wire).Tap,
+		"untapped": func(nc net.Conn) net.Conn { return nc },
+	} {
+		client, _, _ := connect(t)
+		var closes []string
+		c, err := conn.NewFramed(tap(floor{client, &closes}), conn.Lines{}, nil)
+		require.NoError(t, err)
+		require.NoError(t, c.CloseNow())
+		require.Equal(t, []string{"floor"}, closes, name)
+	}
+}
+
 func TestCutClosesATappedLayerFromTheBottomUp(t *testing.T) {
 	client, _, _ := connect(t)
 	var closes []string

@@ -169,13 +169,15 @@ func TestFramedTellsWhereTheStreamEnded(t *testing.T) {
 
 // What comes with a large message is not in the buffer of the Framer when that message was read.
 func TestAStreamThatEndsInAMessageBehindALargeOneIsUnexpected(t *testing.T) {
-	s := framed(t, conn.LengthPrefix{}, nil)
-	s.send(t, written(t, conn.LengthPrefix{}, strings.Repeat("x", 5000))+"\x00\x00\x00\x05ha")
-	s.peer.Close()
-	_, err := s.Read(nil)
-	require.NoError(t, err)
-	_, err = s.Read(nil)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	for _, half := range []string{"\x00", "\x00\x00\x00\x05ha"} {
+		s := framed(t, conn.LengthPrefix{}, nil)
+		s.send(t, written(t, conn.LengthPrefix{}, strings.Repeat("x", 5000))+half)
+		s.peer.Close()
+		_, err := s.Read(nil)
+		require.NoError(t, err)
+		_, err = s.Read(nil)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%q", half)
+	}
 }
 
 // lastWords gives all it has and its end in one Read, as crypto/tls does.

@@ -113,6 +113,17 @@ func TestSentCompressedMessageLeavesNoBuffer(t *testing.T) {
 	}
 }
 
+func TestSmallMessageIsNotCompressed(t *testing.T) {
+	for mode, least := range map[websocket.CompressionMode]int{
+		websocket.CompressionContextTakeover: 128, websocket.CompressionNoContextTakeover: 512,
+	} {
+		l := dial(t, nil, mode)
+		require.NoError(t, l.Write(TextMessage(prose(least-1, 1))))
+		require.NoError(t, l.Write(TextMessage(prose(least, 1))))
+		require.Equal(t, []byte{fin | text, fin | rsv1 | text}, sentFrames(l.raw.in.data), "mode %v", mode)
+	}
+}
+
 // Promise 2: the limit counts what comes out, to the byte.
 func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 999), make([]byte, 1000), make([]byte, 5000)} {

@@ -106,6 +106,16 @@ func TestADeadlineEndsACallThatWaitsAlready(t *testing.T) {
 	})
 }
 
+func TestADeadlineThatHasPassedMayBeSetAgain(t *testing.T) {
+	inNetConn(t, func(t *testing.T, nc net.Conn, _ *conntest.Fake) {
+		for range 2 {
+			require.NoError(t, nc.SetDeadline(time.Unix(1, 0)))
+			_, err := nc.Read(make([]byte, 1))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		}
+	})
+}
+
 // gated is a connection whose writes wait until the gate is open.
 type gated struct {
 	conn.Conn
@@ -196,7 +206,22 @@ func TestAnAddressThatIsNotKnown(t *testing.T) {
 	defer nc.Close()
 	require.Equal(t, "unknown", nc.LocalAddr().String())
 	require.Equal(t, "unknown", nc.RemoteAddr().String())
+
+	near, far := net.Pipe()
+	defer far.Close()
+	c, err := conn.NewFramed(nowhere{near}, conn.Lines{}, nil)
+	require.NoError(t, err)
+	nc = conn.NetConn(c, conn.Binary)
+	defer nc.Close()
+	require.Equal(t, "unknown", nc.LocalAddr().String())
+	require.Equal(t, "unknown", nc.RemoteAddr().String())
 }
+
+// nowhere is a connection that does not know its addresses.
+type nowhere struct{ net.Conn }
+
+func (nowhere) LocalAddr() net.Addr  { return nil }
+func (nowhere) RemoteAddr() net.Addr { return nil }
 
 // A reader that keeps up needs no new buffers.
 func TestReadOfANetConnReusesItsBuffers(t *testing.T) {

@@ -91,7 +91,7 @@ func TestABatchThatFailsSaysExactlyHowFarItCame(t *testing.T) {
 
 // Of a message in fragments too.
 func TestALargeMessageThatFailsWasBegun(t *testing.T) {
-	for _, took := range []int{0, 1, fragment, 3 * fragment} {
+	for _, took := range []int{0, 1, fragment, fragment + 8, 3 * fragment} { // a header has 8 bytes
 		l := plain(t, nil)
 		l.wire.stream.body = writeOnly{Writer: &narrow{room: took}}
 		n, err := l.WriteBatch([]Message{BinaryMessage(make([]byte, 4*fragment)), TextMessage("never")})

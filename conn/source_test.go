@@ -134,6 +134,27 @@ func TestALargeRestGoesStraightToItsBuffer(t *testing.T) {
 	require.Nil(t, s.ahead)
 }
 
+// Without a copy, if the reader has room for half of a buffer for bursts.
+func TestLargeReadOfBurstGoesStraightToItsBuffer(t *testing.T) {
+	const half = aheadSize / 2
+	for size, asked := range map[int]int{half - 1: aheadSize, half: half} {
+		body := &script{steps: []func([]byte) (int, error){gives(idleSize, nil), gives(1, nil)}}
+		s := newSource(body)
+		for range 2 {
+			_, err := s.Read(make([]byte, size))
+			require.NoError(t, err)
+		}
+		require.Equal(t, []int{idleSize, asked}, body.asked)
+
+		body = &script{steps: []func([]byte) (int, error){gives(smallSize, nil), gives(1<<20, nil)}}
+		st := &stream{source: *newSource(body), left: smallSize + size}
+		require.NoError(t, st.more(nil))
+		_, err := st.payload(make([]byte, 0, smallSize+size), 1<<20)
+		require.NoError(t, err)
+		require.Equal(t, []int{smallSize, asked}, body.asked)
+	}
+}
+
 // piecemeal gives what it has in pieces of any size, its end with the last.
 type piecemeal struct {
 	data   []byte

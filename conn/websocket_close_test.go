@@ -148,6 +148,15 @@ func TestCloseWithABadCodeCuts(t *testing.T) {
 	}
 }
 
+// RFC 6455, section 7.4: the first and the last code of each range.
+func TestStartCloseSendsAllowedCodes(t *testing.T) {
+	for _, code := range []int{1000, 1003, 1007, 1014, 3000, 4999} {
+		l := plain(t, nil)
+		require.NoError(t, l.StartClose(code, ""))
+		require.Equal(t, code, closeCode(l.raw.in.data))
+	}
+}
+
 func TestCloseAfterTheEndReturnsItsCause(t *testing.T) {
 	l := plain(t, nil)
 	l.raw.Close()
@@ -276,9 +285,25 @@ func TestTheEndOfReadDoesNotCutTheFrameOfAClose(t *testing.T) {
 func TestAnAnswerThatBreaksTheRulesIsAnAnswer(t *testing.T) {
 	l := plain(t, nil)
 	wait := l.closing(t.Context())
-	payload := "\x03\xe8" + strings.Repeat("x", 123)
-	l.send("\x88\xff"+string(binary.BigEndian.AppendUint64(nil, 125)), "\x00\x00\x00\x00"+payload)
+	payload := []byte("\x03\xe8" + strings.Repeat("x", 123))
+	mask(payload, []byte("keys"))
+	l.send("\x88\xff"+string(binary.BigEndian.AppendUint64(nil, 125)), "keys"+string(payload))
 	require.NoError(t, wait())
+}
+
+func TestFrameOfUnknownKindEndsClose(t *testing.T) {
+	for first, want := range map[byte]error{
+		fin | 0x3: errOpcode, fin | 0x7: errOpcode, fin | 0xB: errOpcode, fin | 0xF: errOpcode, close8: errControlFrame,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := plain(t, nil)
+			takes(t, 0, func() {
+				wait := l.closing(t.Context())
+				l.send(frame(first, "\x03\xe8"))
+				require.Equal(t, want, innermost(wait()), "%#x", first)
+			})
+		})
+	}
 }
 
 // What the peer sends before its own close frame can be read after ours.

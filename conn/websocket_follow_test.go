@@ -124,6 +124,15 @@ func TestReadWholeLeavesWhatIsNoPlainFrame(t *testing.T) {
 	}
 }
 
+// The frame is delivered, unless it is to be checked and is a text.
+func TestReadWholeReturnsWhatNeedsNoUTF8(t *testing.T) {
+	for kind, check := range map[byte]bool{text: false, bin: true} {
+		l := plain(t, &WebSocketOptions{CheckUTF8: check})
+		l.send(frame(fin|kind, "\xff") + "\x81")
+		require.Equal(t, led{data: "\xff", more: true, whole: true}, l.leading(nil)())
+	}
+}
+
 func TestReadWholeSeesTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

@@ -123,6 +123,19 @@ func TestWriteTimeoutIsOfAPartOfABatch(t *testing.T) {
 	})
 }
 
+func TestStuckPartOfABatchIsCutAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 10 * second}})
+		l.client().fill(100 * batch)
+		ms := slices.Repeat([]Message{BinaryMessage(make([]byte, 94))}, 2*batch) // 100 on the wire
+		takes(t, 10*second, func() {
+			n, err := l.WriteBatch(ms)
+			require.Equal(t, batch, n)
+			require.ErrorAs(t, err, new(*SlowMessageError))
+		})
+	})
+}
+
 func TestNegativeWriteTimeoutIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
