@@ -31,15 +31,27 @@ type floor struct {
 
 func (f floor) Close() error { *f.closes = append(*f.closes, "floor"); return f.Conn.Close() }
 
+// over is a layer over the connection that it has.
+type over struct{ layer }
+
+func (o over) NetConn() net.Conn { return o.Conn }
+
 // The connection at the bottom is closed first, and each is closed once.
 func TestCloseNowClosesFromTheBottomUp(t *testing.T) {
-	client, _, _ := connect(t)
-	var closes []string
-	c, err := conn.NewFramed(layer{client, &closes}, conn.Lines{}, nil)
-	require.NoError(t, err)
-	require.NoError(t, c.CloseNow())
-	require.NoError(t, c.CloseNow())
-	require.Equal(t, []string{"floor", "layer"}, closes)
+	for name, build := range map[string]func(nc net.Conn, closes *[]string) net.Conn{
+		"untapped": func(nc net.Conn, closes *[]string) net.Conn { return layer{nc, closes} },
+		"tapped at the bottom": func(nc net.Conn, closes *[]string) net.Conn {
+			return over{layer{new(conn.Wire).Tap(floor{nc, closes}), closes}}
+		},
+	} {
+		client, _, _ := connect(t)
+		var closes []string
+		c, err := conn.NewFramed(build(client, &closes), conn.Lines{}, nil)
+		require.NoError(t, err)
+		require.NoError(t, c.CloseNow())
+		require.NoError(t, c.CloseNow())
+		require.Equal(t, []string{"floor", "layer"}, closes, name)
+	}
 }
 
 func TestCloseNowClosesConnectionWithoutLayersOnce(t *testing.T) {
