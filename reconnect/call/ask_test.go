@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -54,6 +55,21 @@ func TestAskGivesTheSessionOfAnAnswerToID(t *testing.T) {
 			return err
 		}})
 		answer(s.accept(), "1 welcome")
+		require.Equal(t, reconnect.StateReady, s.conn.State())
+	})
+}
+
+// No answer comes to a question that was not sent.
+func TestAskReturnsErrorOfWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.picky = true
+		var asked error
+		s.open(&reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			_, asked = s.client.Ask(o, "1", conn.Message{Data: []byte("1 login")})
+			return nil
+		}})
+		s.accept()
+		require.ErrorIs(t, asked, conn.ErrBadMessage)
 		require.Equal(t, reconnect.StateReady, s.conn.State())
 	})
 }

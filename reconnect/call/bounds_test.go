@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/call"
 )
 
 // Each bound of Options.InFlight holds exactly: one less and the bound itself are within it, and one more is not.
@@ -50,4 +52,15 @@ func TestBoundsAreExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDefaultInFlightIsAsDocumented(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
+		for i := range 1025 {
+			go s.client.Do(t.Context(), request(fmt.Sprint(i+1, " why?"))) // ends with the Conn
+		}
+		synctest.Wait()
+		require.Equal(t, call.Stats{InFlight: 1024, Asked: 1024, Refused: 1}, s.client.Stats())
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -338,4 +339,49 @@ func TestRepeatableQuestionsGoAgainInTheirOrderAfterALateLost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// causeContext calls a function when context.Cause looks for its cause.
+type causeContext struct {
+	context.Context
+	look func()
+}
+
+func (c causeContext) Value(key any) any {
+	if c.Err() != nil {
+		c.look()
+	}
+	return c.Context.Value(key)
+}
+
+// The next question has the id of one that has left the line, and whose Do has not returned yet.
+func TestQuestionWithIDOfGivenUpOneIsAnswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		s.repeat("1 a")
+		parent, cancel := context.WithCancel(t.Context())
+		next := &asked{t: t, done: make(chan struct{})}
+		ctx := causeContext{parent, sync.OnceFunc(func() {
+			go func() {
+				defer close(next.done)
+				r := request("2 next")
+				r.Repeatable = true
+				next.answer, next.err = s.client.Do(t.Context(), r)
+			}()
+			time.Sleep(time.Millisecond) // until it waits
+		})}
+		r := request("2 b")
+		r.Repeatable = true
+		second := s.do(ctx, r)
+		lose(peer)
+		cancel()
+		<-second.done
+		second.wantError(reconnect.FateUnknown, context.Canceled)
+		next.wantWaiting()
+		peer = s.accept()
+		wantWritten(t, peer, "1 a", "2 next")
+		answer(peer, "2 N")
+		next.wantAnswer("2 N")
+	})
 }

@@ -435,3 +435,18 @@ func TestAnErrorSaysByWhichSessionTheQuestionWent(t *testing.T) {
 		}
 	})
 }
+
+// The end of the old session leaves the next one ready: a question is written to it, and lost with it.
+func TestQuestionBehindRepeatableOneGoesAfterRotation(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		old := s.accept()
+		s.conn.Rotate(1, reconnect.Advice{})
+		next := s.acceptHeld()
+		lose(old)
+		s.repeat("1 a")
+		b := s.ask("2 b")
+		lose(next)
+		b.wantLost(reconnect.FateDropped, 2)
+	})
+}
