@@ -24,7 +24,7 @@ func TestBoundsAreExact(t *testing.T) {
 			}
 			return s.b.Stats().Dropped == 0
 		}},
-		"Bytes": {options{Bytes: n * len(`a "" 7 7`)}, func(t *testing.T, s *scene, k int) bool {
+		"Bytes": {options{Bytes: n * len(`a "" 0 7`)}, func(t *testing.T, s *scene, k int) bool {
 			for i := range k {
 				s.live("a", uint64(7+i))
 			}

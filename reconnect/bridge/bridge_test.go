@@ -140,6 +140,10 @@ func TestALiveMessageWithoutAGapHealsAtOnce(t *testing.T) {
 		s.want("a: stale 6-", "a: live 6", "a: healed 6")
 		s.live("a", 8, 7)
 		s.want("a: stale 7-7", "a: live 7", "a: live 8", "a: healed 8")
+		s.send(item{Key: "a", Epoch: "y", Last: 5, Snapshot: true})
+		s.seam(reconnect.Seam{Lost: 1})
+		s.send(item{Key: "a", Epoch: "y", Last: 6})
+		s.want("a: snapshot 5@y", "a: stale 6-@y", "a: live 6@y", "a: healed 6@y")
 	})
 }
 
@@ -207,6 +211,7 @@ func TestOtherStreamsGoOnDuringAFetch(t *testing.T) {
 		s.want("b: live 100", "b: live 101", "a: stale 6-7", "b: live 102")
 		time.Sleep(time.Minute)
 		s.want("a: past 6", "a: past 7", "a: live 8", "a: healed 8")
+		s.wantAsked("a after 5")
 	})
 }
 
@@ -269,6 +274,7 @@ func TestAStreamWhoseRestIsTooOldStaysStale(t *testing.T) {
 		s.wantAsked("a after 5", "a after 5", "a after 7")
 		s.live("a", 10)
 		s.want("a: lost 8-9", "a: live 10", "a: healed 10")
+		s.wantAsked()
 	})
 }
 
@@ -288,7 +294,7 @@ func TestAPastThatLacksWhatIsLiveIsAskedForAWhile(t *testing.T) {
 }
 
 func TestASnapshotThatDoesNotReachWhatIsHeldIsOfNoUse(t *testing.T) {
-	p := &store{last: 6}
+	p := &store{last: 7}
 	withStore(t, p, &options{Snapshot: p.snapshot, Policy: oneSecond}, func(s *scene) {
 		s.live("a", 9)
 		s.want("a: stale 6-8")
@@ -315,12 +321,12 @@ func TestASnapshotWithoutANumberCannotBeJoined(t *testing.T) {
 	o := &options{Snapshot: p.snapshot, Policy: oneSecond, OnRetry: func(_ string, err error, _ time.Duration) { retries = append(retries, err) }}
 	inScene(t, o, func(s *scene) {
 		p.s = s
-		s.live("a", 5)
+		s.live("a", 2)
 		require.Len(t, retries, 1)
 		require.ErrorContains(t, retries[0], "has no number")
-		s.set(func() { p.last = 5 })
+		s.set(func() { p.last = 2 })
 		time.Sleep(time.Second)
-		s.want("a: stale 1-", "a: snapshot 5", "a: healed 5")
+		s.want("a: stale 1-", "a: snapshot 2", "a: healed 2")
 		require.Zero(t, s.b.Stats().Held)
 	})
 }
@@ -526,4 +532,155 @@ func BenchmarkBridgeLive(b *testing.B) {
 	bridge := inOrder(b)
 	for range bridge.Events(b.Context(), &numbers{left: b.N}) {
 	}
+}
+
+func TestSecondLoopOverEventsEndsWithError(t *testing.T) {
+	withStore(t, &store{}, &options{}, func(s *scene) {
+		var errs []error
+		for _, err := range s.b.Events(t.Context(), s.source) {
+			errs = append(errs, err)
+		}
+		require.Len(t, errs, 1)
+		require.ErrorContains(t, errs[0], "another goroutine ranges over the events")
+		s.live("a", 6)
+		s.want("a: live 6")
+	})
+}
+
+func TestStaleEventNamesMissingNumbers(t *testing.T) {
+	withStore(t, &store{last: 7}, &options{}, func(s *scene) {
+		s.live("a", 8)
+		s.want("a: stale 6-7", "a: past 6", "a: past 7", "a: live 8", "a: healed 8")
+		require.ErrorIs(t, s.stale[0], bridge.ErrGap)
+		require.EqualError(t, s.stale[0], "numbers 6 to 7 are missing")
+	})
+}
+
+// A stream that is complete without its fetch, or forgotten, leaves the slot to another stream.
+func TestUnneededFetchMakesRoomForNext(t *testing.T) {
+	for name, end := range map[string]func(s *scene){
+		"complete":  func(s *scene) { s.live("a", 6) },
+		"forgotten": func(s *scene) { s.b.Forget("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &store{last: 5, takes: time.Hour}
+			withStore(t, p, &options{Fetches: 1, Timeout: 2 * time.Hour}, func(s *scene) {
+				s.b.Refetch("a", 0)
+				require.NoError(t, s.b.Follow("b", bridge.Cursor{Offset: 5}))
+				s.wantAsked("a after 5")
+				end(s)
+				s.wantAsked("b after 5")
+			})
+		})
+	}
+}
+
+// The snapshot of a new subscription has the whole Timeout to come.
+func TestRefetchPostponesAsk(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask, Timeout: 10 * time.Second}, func(s *scene) {
+		s.live("a", 7)
+		s.wantAsked("a asked")
+		time.Sleep(5 * time.Second)
+		s.b.Refetch("a", 0)
+		time.Sleep(9 * time.Second)
+		s.wantAsked()
+		time.Sleep(time.Second)
+		s.wantAsked("a asked")
+	})
+}
+
+// Numbers are missing between the snapshot and the held message. They are fetched from the snapshot on,
+// because the fetch in progress may be of an earlier count.
+func TestLiveSnapshotBeforeGapHealsNothing(t *testing.T) {
+	p := &store{last: 9, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.live("a", 10)
+		s.send(item{Key: "a", Last: 7, Snapshot: true})
+		s.want("a: stale 6-9", "a: snapshot 7")
+		time.Sleep(time.Second)
+		s.want("a: past 8", "a: past 9", "a: live 10", "a: healed 10")
+		s.wantAsked("a after 5", "a after 7")
+	})
+}
+
+// The past of the first gap is too old, and that of the second one is not.
+func TestGapBehindLossIsFetched(t *testing.T) {
+	p := &store{from: 9, last: 10, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.live("a", 8, 11)
+		time.Sleep(2 * time.Second)
+		s.want("a: stale 6-7", "a: lost 6-7", "a: live 8", "a: past 9", "a: past 10", "a: live 11", "a: healed 11")
+	})
+}
+
+// The snapshot that has come ends before the held message. The next one has the whole Timeout to come.
+func TestSnapshotBeforeGapPostponesAsk(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask, Timeout: 10 * time.Second}, func(s *scene) {
+		s.live("a", 8)
+		s.wantAsked("a asked")
+		time.Sleep(5 * time.Second)
+		s.send(item{Key: "a", Last: 6, Snapshot: true})
+		time.Sleep(9 * time.Second)
+		s.wantAsked()
+		time.Sleep(time.Second)
+		s.wantAsked("a asked")
+		s.want("a: stale 6-7", "a: snapshot 6")
+	})
+}
+
+// Such as the verdict of a server whose response comes at the end of Timeout.
+func TestErrorOfFetchIsKeptAfterTimeout(t *testing.T) {
+	past := func(ctx context.Context, _ bridge.Request[string]) ([]item, error) {
+		<-ctx.Done()
+		return nil, errFetch
+	}
+	var retries []error
+	o := &options{Past: past, Snapshot: refuse, Policy: oneSecond, Timeout: time.Second}
+	o.OnRetry = func(_ string, err error, _ time.Duration) { retries = append(retries, err) }
+	withStore(t, &store{}, o, func(s *scene) {
+		s.live("a", 7)
+		time.Sleep(time.Second)
+		s.want("a: stale 6-6")
+		require.Equal(t, []error{errFetch}, retries)
+	})
+}
+
+func TestSnapshotWithoutNumberFixesNumberedStream(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Snapshot: p.snapshot}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: snapshot 0", "a: healed 0")
+	})
+}
+
+func TestPageWithItemWithoutNumberIsError(t *testing.T) {
+	var retries []error
+	past := func(context.Context, bridge.Request[string]) ([]item, error) { return []item{{Last: 6}, {}}, nil }
+	o := &options{Past: past, Snapshot: refuse, Policy: oneSecond}
+	o.OnRetry = func(_ string, err error, _ time.Duration) { retries = append(retries, err) }
+	withStore(t, &store{}, o, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-")
+		require.Len(t, retries, 1)
+		require.ErrorContains(t, retries[0], "has no number")
+	})
+}
+
+// The seam came during the call, so that another one follows.
+func TestFailuresBeforeSnapshotDoNotCountAfterIt(t *testing.T) {
+	var waits []time.Duration
+	p := &store{last: 6, takes: time.Second, errs: []error{errFetch, errFetch, nil, errFetch}}
+	policy := &backoff.Exponential{Base: time.Minute, Cap: time.Hour, Jitter: backoff.JitterNone}
+	o := &options{Snapshot: p.snapshot, Policy: policy}
+	o.OnRetry = func(_ string, _ error, wait time.Duration) { waits = append(waits, wait) }
+	withStore(t, p, o, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(3*time.Minute + 2500*time.Millisecond)
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: stale 6-", "a: snapshot 6", "a: snapshot 6", "a: healed 6")
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, time.Minute}, waits)
+	})
 }

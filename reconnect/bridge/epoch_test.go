@@ -40,6 +40,36 @@ func TestANewEpochWhoseSnapshotIsRefusedForGoodIsFetchedFromItsBeginning(t *test
 		s.live("a", 6)
 		s.send(item{Key: "a", Epoch: "y", Last: 3})
 		s.want("a: live 6", "a: stale 7-", "a: lost 7-", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+		s.send(item{Key: "a", Epoch: "y", Last: 4})
+		s.want("a: live 4@y")
+	})
+}
+
+func TestNewEpochFromItsFirstNumberLosesOnlyLast(t *testing.T) {
+	snapshot := func(ctx context.Context, key string) (item, error) {
+		time.Sleep(time.Second)
+		return refuse(ctx, key)
+	}
+	withStore(t, &store{}, &options{Snapshot: snapshot}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		require.Equal(t, 1, s.b.Stats().Held)
+		time.Sleep(time.Second)
+		s.want("a: stale 6-", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
+	})
+}
+
+// The stream was in the epoch "", and has got nothing of y.
+func TestSecondNewEpochBeforeSnapshotLosesRestOfFirst(t *testing.T) {
+	snapshot := func(ctx context.Context, key string) (item, error) {
+		time.Sleep(time.Second)
+		return refuse(ctx, key)
+	}
+	withStore(t, &store{}, &options{Snapshot: snapshot}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.send(item{Key: "a", Epoch: "z", Last: 3})
+		time.Sleep(time.Second)
+		s.want("a: stale 6-", "a: lost 6-", "a: lost 1-2@z", "a: live 3@z", "a: healed 3@z")
 	})
 }
 
@@ -145,6 +175,8 @@ func TestANewEpochThatFindsNoRoomIsReportedAtOnce(t *testing.T) {
 		s.want("full: stale 1-", "a: live 6")
 		s.send(item{Key: "a", Epoch: "y", Last: 3})
 		s.want("a: stale 7-", "a: lost 7-", "a: lost 1-3@y", "a: healed 3@y")
+		s.send(item{Key: "a", Epoch: "z", Last: 1})
+		s.want("a: stale 4-@y", "a: lost 4-@y", "a: lost 1-1@z", "a: healed 1@z")
 	})
 }
 
@@ -225,6 +257,10 @@ func TestALateMessageOfTheLastEpochIsDropped(t *testing.T) {
 		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
 		s.source.session = 1
 		s.live("a", 6)
+		s.seam(reconnect.Seam{Dropped: 1})
+		s.want("a: stale 2-@y", "a: healed 1@y")
+		s.source.session = 1
+		s.live("a", 6)
 		s.source.session = 2
 		s.send(item{Key: "a", Epoch: "y", Last: 2})
 		s.want("a: live 2@y")
@@ -237,6 +273,7 @@ func TestALateSnapshotOfTheLastEpochIsDropped(t *testing.T) {
 		s.send(item{Key: "a", Epoch: "y", Last: 1})
 		s.source.session = 1
 		s.send(item{Key: "a", Last: 6, Snapshot: true})
+		s.send(item{Key: "a", Last: 1, Snapshot: true})
 		s.source.session = 2
 		s.send(item{Key: "a", Epoch: "y", Last: 2})
 		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y", "a: live 2@y")
@@ -318,13 +355,13 @@ func TestEachEpochHasPatienceOfItsOwn(t *testing.T) {
 
 // A cache may have it. But if it stays, the server has begun to count anew.
 func TestAnOldSnapshotIsBelievedInTheEnd(t *testing.T) {
-	p := &store{last: 3}
+	p := &store{last: 1}
 	withStore(t, p, &options{Snapshot: p.snapshot, Policy: oneSecond}, func(s *scene) {
 		s.seam(reconnect.Seam{Lost: 1})
 		time.Sleep(10*time.Second - 1)
 		s.want("a: stale 6-")
 		time.Sleep(time.Nanosecond)
-		s.want("a: snapshot 3", "a: healed 3")
+		s.want("a: snapshot 1", "a: healed 1")
 	})
 }
 
@@ -403,5 +440,102 @@ func TestAServerMayGoBackToTheLastEpochInASession(t *testing.T) {
 		s.set(func() { p.epoch = "" })
 		s.live("a", 1)
 		s.want("a: stale 1-", "a: lost 2-@y", "a: live 1", "a: healed 1")
+	})
+}
+
+// Neither snapshot changes which epoch was the last one.
+func TestLateMessageAfterSnapshotOfSameEpochIsDropped(t *testing.T) {
+	p := &store{epoch: "y", last: 3}
+	for name, o := range map[string]*options{"live": {}, "fetched": {Snapshot: p.snapshot}} {
+		t.Run(name, func(t *testing.T) {
+			withStore(t, p, o, func(s *scene) {
+				s.source.session = 2
+				s.send(item{Key: "a", Epoch: "y", Last: 3})
+				if name == "live" {
+					s.send(item{Key: "a", Epoch: "y", Last: 3, Snapshot: true})
+				}
+				s.got = nil
+				s.source.session = 1
+				s.live("a", 6)
+				s.source.session = 2
+				s.send(item{Key: "a", Epoch: "y", Last: 4})
+				s.want("a: live 4@y")
+			})
+		})
+	}
+}
+
+// Its Epoch says nothing, because an item without a number needs none.
+func TestLateSnapshotWithoutNumberIsTaken(t *testing.T) {
+	withStore(t, &store{epoch: "y"}, &options{}, func(s *scene) {
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
+		s.source.session = 1
+		s.send(item{Key: "a", Snapshot: true})
+		s.want("a: snapshot 0")
+	})
+}
+
+// The stream has taken a number or a snapshot since, so that the server has gone back to the last epoch.
+func TestPageMayGoBackToLastEpoch(t *testing.T) {
+	past := func(_ context.Context, r bridge.Request[string]) (page []item, err error) {
+		if r.After.Epoch == "x" {
+			page = []item{{Last: 1}}
+		}
+		return page, nil
+	}
+	for _, snapshot := range []bool{true, false} {
+		inScene(t, &options{Past: past}, func(s *scene) {
+			s.send(item{Key: "a", Epoch: "x", Last: 6, Snapshot: snapshot})
+			s.got = nil
+			s.seam(reconnect.Seam{Lost: 1})
+			s.want("a: stale 7-@x", "a: lost 7-@x", "a: past 1", "a: healed 1")
+		})
+	}
+}
+
+// The server begins a new count without an epoch, so that a held number of the last count is not missing any more.
+func TestHeldNumbersAreDroppedWhenOldSnapshotIsTaken(t *testing.T) {
+	p := &store{last: 3, takes: time.Second}
+	withStore(t, p, &options{Snapshot: p.snapshot, Policy: oneSecond, Patience: -1}, func(s *scene) {
+		s.live("a", 9)
+		s.want("a: stale 6-8")
+		time.Sleep(time.Second)
+		s.want("a: snapshot 3", "a: healed 3")
+		require.Zero(t, s.b.Stats().Held)
+		s.live("a", 4)
+		s.want("a: live 4")
+	})
+}
+
+// A page has come, so that the failures before it do not count for the snapshot.
+func TestSnapshotOfEpochInPageHasWaitsOfItsOwn(t *testing.T) {
+	var waits []time.Duration
+	p := &store{epoch: "y", last: 3, errs: []error{errFetch, errFetch, nil, errFetch}}
+	past := func(ctx context.Context, r bridge.Request[string]) ([]item, error) {
+		return p.past(ctx, bridge.Request[string]{Key: r.Key})
+	}
+	policy := &backoff.Exponential{Base: time.Minute, Cap: time.Hour, Jitter: backoff.JitterNone}
+	o := &options{Past: past, Snapshot: p.snapshot, Policy: policy}
+	o.OnRetry = func(_ string, _ error, wait time.Duration) { waits = append(waits, wait) }
+	withStore(t, p, o, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: stale 6-", "a: snapshot 3@y", "a: healed 3@y")
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, time.Minute}, waits)
+	})
+}
+
+func TestNewEpochDropsHeldNumbersOfLast(t *testing.T) {
+	p := &store{last: 2, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "x", Last: 5, Snapshot: true})
+		s.send(item{Key: "a", Epoch: "x", Last: 7})
+		s.live("a", 3)
+		require.Equal(t, 1, s.b.Stats().Held)
+		time.Sleep(time.Second)
+		s.want("a: snapshot 5@x", "a: stale 6-6@x", "a: lost 6-@x",
+			"a: past 1", "a: past 2", "a: live 3", "a: healed 3")
 	})
 }

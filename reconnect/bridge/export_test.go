@@ -6,3 +6,6 @@ func (b *Bridge[K, T]) Visits() int {
 	defer b.mu.Unlock()
 	return b.visits + b.fetches.queue.visits
 }
+
+// Options returns the options of b with their defaults.
+func (b *Bridge[K, T]) Options() Options[K, T] { return b.o }

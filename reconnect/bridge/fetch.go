@@ -251,10 +251,7 @@ func (b *Bridge[K, T]) page(j *job[K, T], now time.Time) {
 		b.retry(s, err, now, b.tooOld)
 		return
 	}
-	fresh, turned := b.insert(s, j.items)
-	if turned {
-		return
-	}
+	fresh := b.insert(s, j.items)
 	if s.pages++; s.pages > b.o.Messages {
 		fresh = false // they are not getting nearer
 	}
@@ -274,9 +271,9 @@ func (b *Bridge[K, T]) page(j *job[K, T], now time.Time) {
 	}
 }
 
-// insert takes the items of a page. It reports whether any of them was new, and whether they
-// have begun another epoch for which a snapshot is needed.
-func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turned bool) {
+// insert takes the items of a page, up to one that begins another epoch for which a snapshot is needed.
+// It reports whether any of them was new.
+func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh bool) {
 	for _, it := range items {
 		it.Key = s.key
 		n := heldItem[K, T]{item: it}
@@ -291,7 +288,7 @@ func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turne
 		}
 		if at == PlacementNewEpoch {
 			if b.turnOver(s, it.Epoch, s.changed); s.apart {
-				return true, true
+				return true
 			}
 			at = s.cursor.place(it.Epoch, it.first(), it.Last)
 		}
@@ -305,7 +302,7 @@ func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turne
 			fresh = b.hold(s, n) || fresh
 		}
 	}
-	return fresh, false
+	return fresh
 }
 
 // lacks reports whether fetches have not brought what is missing for too long.

@@ -26,3 +26,11 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	_, err := bridge.New[string, string](nil)
 	require.Error(t, err)
 }
+
+func TestDefaultsAreAsDocumented(t *testing.T) {
+	b, err := bridge.New(&options{Parse: parseItem})
+	require.NoError(t, err)
+	o := b.Options()
+	require.Equal(t, []int{4096, 16 << 20, 4, 65536}, []int{o.Messages, o.Bytes, o.Fetches, o.Streams})
+	require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second}, []time.Duration{o.Timeout, o.Patience})
+}

@@ -45,13 +45,14 @@ func TestAStreamMayBeForgottenWhileThePolicyDecides(t *testing.T) {
 		s.b.Forget("a")
 		s.b.Refetch("a", 0)
 		return backoff.Step{}, false
-	})}
+	}), OnRetry: func(string, error, time.Duration) { t.Error("the call is not a retry") }}
 	p := &store{last: 7}
 	withStore(t, p, o, func(sc *scene) {
 		s = sc
 		s.failOnce(p)
-		s.seam(reconnect.Seam{Lost: 1})
-		s.want("a: stale 6-", "a: stale 1-", "a: past 1", "a: past 2", "a: past 3", "a: past 4", "a: past 5", "a: past 6", "a: past 7", "a: healed 7")
+		s.live("a", 8)
+		s.want("a: stale 6-7", "a: stale 1-", "a: past 1", "a: past 2", "a: past 3", "a: past 4",
+			"a: past 5", "a: past 6", "a: past 7", "a: healed 7")
 	})
 }
 
@@ -61,7 +62,7 @@ func TestARefetchWhileThePolicyGivesUpIsDone(t *testing.T) {
 	o := &options{Policy: policyFunc(func(backoff.History) (backoff.Step, bool) {
 		s.b.Refetch("a", 0)
 		return backoff.Step{}, false
-	})}
+	}), OnRetry: func(string, error, time.Duration) { t.Error("the call is not a retry") }}
 	p := &store{last: 7}
 	withStore(t, p, o, func(sc *scene) {
 		s = sc

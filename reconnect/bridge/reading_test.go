@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/bridge"
 )
@@ -84,5 +85,30 @@ func TestTheEndOfAReadIsNotTheEndOfTheSource(t *testing.T) {
 		require.Equal(t, errLost, err)
 		require.Equal(t, time.Hour, time.Since(start))
 		require.Equal(t, []string{"a: stale 6-", "a: healed 5"}, got)
+	})
+}
+
+func TestBreakCancelsFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var canceled error
+		past := func(ctx context.Context, _ bridge.Request[string]) ([]item, error) {
+			<-ctx.Done()
+			canceled = context.Cause(ctx)
+			return nil, canceled
+		}
+		b, err := bridge.New(&options{Parse: parseItem, Past: past})
+		require.NoError(t, err)
+		source := &scriptedSource{state: reconnect.StateReady, next: make(chan any)}
+		require.NoError(t, b.Follow("a", bridge.Cursor{Offset: 5}))
+		time.AfterFunc(time.Second, func() {
+			source.next <- reconnect.Message{Message: conn.TextMessage("welcome")}
+		})
+		for e, err := range b.Events(t.Context(), source) {
+			require.NoError(t, err)
+			if e.Kind == bridge.EventOther {
+				break
+			}
+		}
+		require.Equal(t, context.Canceled, canceled)
 	})
 }

@@ -22,8 +22,7 @@ type failure[K comparable, T any] struct {
 func (b *Bridge[K, T]) retry(s *stream[K, T], err error, now time.Time, last func(*stream[K, T], error)) {
 	b.stats.Failed++
 	if s.failed == nil {
-		s.failed = new(schedule.Outage)
-		s.failed.Begin(now)
+		s.failed = new(schedule.Outage) // begins with the first failure
 	}
 	b.failure = &failure[K, T]{s, s.failed, s.round, now, err, last}
 }

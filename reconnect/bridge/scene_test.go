@@ -34,6 +34,7 @@ type scene struct {
 
 	mu    sync.Mutex // guards what follows, and the fields of the store
 	got   []string   // by the reader
+	stale []error    // of each EventStale
 	lost  []error    // of each EventLost
 	asked []string   // calls of Past, Snapshot and Ask
 }
@@ -99,7 +100,10 @@ func (s *scene) read() {
 		for e, err := range s.b.Events(ctx, s.source) {
 			if last = err; err == nil {
 				s.set(func() { s.got = append(s.got, eventWords(e)) })
-				if e.Kind == bridge.EventLost {
+				switch e.Kind {
+				case bridge.EventStale:
+					s.set(func() { s.stale = append(s.stale, e.Err) })
+				case bridge.EventLost:
 					s.set(func() { s.lost = append(s.lost, e.Err) })
 				}
 				if e.Kind == bridge.EventOther && e.Err != nil {
@@ -141,6 +145,9 @@ func eventWords(e bridge.Event[string, string]) string {
 	}
 	if e.Epoch != "" {
 		text += "@" + e.Epoch
+	}
+	if e.Snapshot != (e.Kind == bridge.EventSnapshot) {
+		text += fmt.Sprint(" Snapshot: ", e.Snapshot)
 	}
 	return text
 }

@@ -220,8 +220,6 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 		s.cursor, s.entered = Cursor{Epoch: epoch}, true
 	}
 	b.gap(s, ErrNewEpoch, 0)
-	s.waits = false
-	b.enqueue(s)
 	if !s.reset {
 		b.push(Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: old.Epoch, First: old.Offset + 1}, Err: ErrNewEpoch})
 	}
@@ -232,7 +230,7 @@ func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
 	if s.cursor == (Cursor{}) && n.item.Epoch != s.epoch {
 		b.leaveEpoch(s)
 	}
-	s.cursor, s.entered = Cursor{n.item.Epoch, n.item.Last}, false
+	s.cursor, s.known, s.entered = Cursor{n.item.Epoch, n.item.Last}, true, false
 	s.pages = 0
 	b.give(s, n)
 }
@@ -310,7 +308,9 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error, last uint64) {
 		b.push(Event[K, T]{Kind: EventStale, Item: missing, Err: cause})
 	}
 	if seam, ok := cause.(*reconnect.Seam); ok && seam.Lost > 0 {
-		s.waits = (b.o.AwaitSubscribed || b.asks(s)) && s.subscribed <= seam.Session
+		if s.waits = (b.o.AwaitSubscribed || b.asks(s)) && s.subscribed <= seam.Session; s.waits {
+			b.fetches.queue.remove(s) // a retry waits for the subscription, too
+		}
 	}
 	b.enqueue(s)
 }

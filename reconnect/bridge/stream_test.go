@@ -146,23 +146,27 @@ func TestARefetchWithoutASessionLeavesTheSubscriptionKnown(t *testing.T) {
 
 // An old number between new ones is a duplicate, as any protocol may have.
 func TestOldNumbersAreReportedOnlyInARow(t *testing.T) {
-	withStore(t, &store{}, &options{}, func(s *scene) {
-		for range 999 {
+	for number, event := range map[uint64]string{6: "a: live 6", 7: "a: stale 6-6"} {
+		withStore(t, &store{takes: time.Hour}, &options{Timeout: time.Hour}, func(s *scene) {
+			for range 999 {
+				s.live("a", 2)
+			}
+			s.live("a", number)
+			for range 999 {
+				s.live("a", 2)
+			}
+			s.want(event)
 			s.live("a", 2)
-		}
-		s.live("a", 6)
-		for range 999 {
-			s.live("a", 2)
-		}
-		s.want("a: live 6")
-		s.live("a", 2)
-		s.want("other: a thousand messages had numbers that had come before")
-	})
+			s.want("other: a thousand messages had numbers that had come before")
+		})
+	}
 }
 
 func TestAPastThatIsGoneForGoodIsReplacedByASnapshot(t *testing.T) {
 	p := &store{last: 9, errs: []error{backoff.Permanent(errFetch)}}
-	withStore(t, p, &options{Past: p.past, Snapshot: p.snapshot}, func(s *scene) {
+	o := &options{Past: p.past, Snapshot: p.snapshot}
+	o.OnRetry = func(string, error, time.Duration) { t.Error("there is no wait") }
+	withStore(t, p, o, func(s *scene) {
 		s.seam(reconnect.Seam{Lost: 1})
 		s.want("a: stale 6-", "a: snapshot 9", "a: healed 9")
 		s.wantAsked("a after 5", "a snapshot")
@@ -206,5 +210,98 @@ func TestFourFetchesRunAtOnceByDefault(t *testing.T) {
 		}
 		s.seam(reconnect.Seam{Lost: 1})
 		require.Equal(t, 4, s.calls())
+	})
+}
+
+// Inside a session a snapshot behind the cursor says that the server begins a new count.
+func TestSecondOldSnapshotOfNextSessionIsTaken(t *testing.T) {
+	for _, last := range []uint64{1, 5} {
+		p := &store{}
+		withStore(t, p, &options{Ask: p.ask}, func(s *scene) {
+			s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+			s.send(item{Key: "a", Last: last, Snapshot: true})
+			s.want()
+			for range 2 {
+				s.send(item{Key: "a", Last: last, Snapshot: true})
+				s.want(fmt.Sprint("a: snapshot ", last))
+			}
+			s.live("a", last+1)
+			s.want(fmt.Sprint("a: live ", last+1))
+		})
+	}
+}
+
+// The same if the first one was not old.
+func TestOldSnapshotAfterNewOneOfNextSessionIsTaken(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+		s.send(item{Key: "a", Last: 8, Snapshot: true})
+		s.send(item{Key: "a", Last: 7, Snapshot: true})
+		s.want("a: snapshot 8", "a: snapshot 7")
+	})
+}
+
+// The stream has not waited for the mark.
+func TestMarkDoesNotPostponeAsk(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask, Timeout: 10 * time.Second}, func(s *scene) {
+		s.live("a", 7)
+		s.wantAsked("a asked")
+		time.Sleep(5 * time.Second)
+		s.source.next <- &reconnect.Seam{Session: 1, Refetch: true}
+		time.Sleep(5 * time.Second)
+		s.wantAsked("a asked")
+	})
+}
+
+// Nothing is fetched between the seam and the subscription, because the fetch would miss what comes after it.
+func TestRetryAfterSeamWaitsForSubscription(t *testing.T) {
+	p := &store{last: 5, errs: []error{errFetch}}
+	withStore(t, p, &options{AwaitSubscribed: true, Policy: oneSecond}, func(s *scene) {
+		s.b.Refetch("a", 1)
+		s.wantAsked("a after 5")
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: stale 6-")
+		s.wantAsked()
+		s.set(func() { p.last = 6 })
+		s.source.next <- &reconnect.Seam{Session: 2, Refetch: true}
+		s.want("a: past 6", "a: healed 6")
+	})
+}
+
+// The same if the fetch was in progress at the seam, and shows that there is a new epoch.
+func TestNewEpochInPageWaitsForSubscription(t *testing.T) {
+	calls := 0
+	past := func(_ context.Context, r bridge.Request[string]) ([]item, error) {
+		calls++
+		time.Sleep(time.Second)
+		if r.After.Epoch == "y" && r.After.Offset > 0 {
+			return nil, nil
+		}
+		return []item{{Epoch: "y", Last: 1}}, nil
+	}
+	inScene(t, &options{AwaitSubscribed: true, Past: past}, func(s *scene) {
+		s.send(item{Key: "a", Last: 5, Snapshot: true})
+		s.b.Refetch("a", 1)
+		s.want("a: snapshot 5", "a: stale 6-")
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: lost 6-", "a: past 1@y")
+		require.Equal(t, 1, calls)
+		s.b.Refetch("a", 2)
+		time.Sleep(time.Second)
+		s.want("a: healed 1@y")
+	})
+}
+
+// Nothing says that it is behind what the last session has brought.
+func TestSnapshotWithoutNumberOfNextSessionIsTaken(t *testing.T) {
+	p := &store{}
+	withStore(t, p, &options{Ask: p.ask}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+		s.send(item{Key: "a", Snapshot: true})
+		s.want("a: snapshot 0")
 	})
 }
