@@ -271,8 +271,9 @@ type Liveness struct {
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
 	// ProbeEvery probes the peer at this interval even if it is not silent, for a server that wants a
-	// ping every so often. The interval counts from the last probe of any kind. Default, and
-	// negative: never. Less than 1 ms: an error.
+	// ping every so often. The interval counts from the last probe of any kind. Because one probe
+	// follows another, a silent peer may be cut up to a third of Limit later than without
+	// ProbeEvery. Default, and negative: never. Less than 1 ms: an error.
 	ProbeEvery time.Duration
 
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
