@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/printer"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,7 @@ func (m *made) rewrite(file string, source []byte) ([]byte, error) {
 		fmt.Fprintf(&copies, "\n%s %s\n", head, body)
 	}
 	var out bytes.Buffer
+	functions := m.functions()
 	done := 0
 	for _, decl := range m.syntax[file].Decls {
 		d, ok := decl.(*ast.FuncDecl)
@@ -61,7 +63,7 @@ func (m *made) rewrite(file string, source []byte) ([]byte, error) {
 			return nil, err
 		}
 		out.Write(source[done:m.set.Position(d.Type.Func).Offset])
-		out.WriteString(head + " {" + strings.Join(here, ""))
+		fmt.Fprintf(&out, "%s { noteMutant(%d);%s", head, slices.Index(functions, d), strings.Join(here, ""))
 		done = open + 1
 	}
 	out.Write(source[done:])

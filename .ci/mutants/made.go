@@ -102,8 +102,7 @@ func (m *made) overlay() (string, error) {
 			return "", err
 		}
 	}
-	chosen := fmt.Sprintf("package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar mutantAtWork = func() int { n, _ := strconv.Atoi(os.Getenv(%q)); return n }()\n",
-		m.name(), number)
+	chosen := fmt.Sprintf(chooser, m.name(), number, reached, len(m.functions())+1)
 	if err := write(replace, m.dir, filepath.Join(m.pkg, "mutantatwork.go"), []byte(chosen)); err != nil {
 		return "", err
 	}

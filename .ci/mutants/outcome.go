@@ -6,7 +6,6 @@ import (
 	"iter"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -57,15 +56,20 @@ func (m *made) caughtEach(ctx context.Context, suites []*suite) iter.Seq[outcome
 // caught returns the first tests that fail with an edit.
 func (m *made) caught(ctx context.Context, suites []*suite, n int, e *edit) outcome {
 	for _, s := range suites {
-		var what string
-		var err error
-		if e.decl == nil { // a binary of its own
-			what, err = s.alone(ctx, m, e)
-		} else {
-			what, err = s.run(ctx, m.dir, n)
+		if e.decl == nil {
+			if what, err := s.alone(ctx, m, e); err != nil || what != "" {
+				return outcome{e, s, what, err}
+			}
+			continue
 		}
-		if err != nil || what != "" {
-			return outcome{e, s, what, err}
+		groups := []*suite{s}
+		if s.tests != nil {
+			groups = s.groups(m.functionNumber(e))
+		}
+		for _, g := range groups {
+			if what, err := g.run(ctx, m.dir, n); err != nil || what != "" {
+				return outcome{e, s, what, err}
+			}
 		}
 	}
 	return outcome{edit: e}
@@ -102,11 +106,9 @@ func runMade(ctx context.Context, pkg string, step int, known survivors) (surviv
 			return 0, fmt.Errorf("%s: %w", pkg, err)
 		}
 	}
-	fast, err := suites[0].fast(ctx, dir)
-	if err != nil {
+	if err := suites[0].findReach(ctx, dir); err != nil {
 		return 0, fmt.Errorf("%s: %w", pkg, err)
 	}
-	suites = slices.Insert(suites, 0, fast)
 	counts := map[string]int{}
 	mutants, explainedHere, hung := 0, 0, 0
 	for o := range m.caughtEach(ctx, suites) {

@@ -7,9 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,11 +20,9 @@ type suite struct {
 	seconds int           // of processor time: ends a mutant that runs for ever
 	args    []string
 	binary  string
-	slow    []string // names of the tests that take longer than soon
+	env     []string
+	tests   []reach // or nil, if each mutant is run with all tests
 }
-
-// soon is how long a test may take to be one of the fast tests, in seconds.
-const soon = 0.2
 
 // suites returns the tests of the package, then random histories, then, for a part of a Conn, the tests of package reconnect.
 // Without histories it returns only the tests of the package.
@@ -58,9 +53,7 @@ func usage() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)s\)`)
-
-// check runs the tests without a mutant, finds the slow ones, and sets the limits that end a mutant that hangs.
+// check runs the tests without a mutant, and sets the limits that end a mutant that hangs.
 // The limits are wide, because the machine may do other work too.
 func (s *suite) check(ctx context.Context, dir string) error {
 	if s.binary == "" {
@@ -68,7 +61,7 @@ func (s *suite) check(ctx context.Context, dir string) error {
 	}
 	s.limit, s.seconds = 10*time.Minute, 600
 	start, used := time.Now(), usage()
-	output, err := s.execute(ctx, dir, 0, append([]string{"-test.v"}, s.args...)...)
+	output, err := s.execute(ctx, dir, 0, s.args...)
 	s.limit = 20*time.Second + 4*time.Since(start)
 	s.seconds = int(10 + 4*(usage()-used).Seconds())
 	switch {
@@ -77,21 +70,7 @@ func (s *suite) check(ctx context.Context, dir string) error {
 	case err != nil:
 		return fmt.Errorf("the tests fail without a mutant: %s", reason(output))
 	}
-	for _, test := range passed.FindAllStringSubmatch(output, -1) {
-		if seconds, err := strconv.ParseFloat(test[2], 64); err == nil && seconds > soon {
-			s.slow = append(s.slow, test[1])
-		}
-	}
 	return nil
-}
-
-// fast returns a suite of the tests of s that are not slow. Most mutants are caught by one of them, so they run first.
-// s must be checked.
-func (s *suite) fast(ctx context.Context, dir string) (*suite, error) {
-	fast := *s
-	fast.what = "fast tests"
-	fast.args = append(slices.Clone(s.args), "-test.short", "-test.skip=^("+strings.Join(s.slow, "|")+")$")
-	return &fast, fast.check(ctx, dir)
 }
 
 // memory is the limit in KiB for the process of the tests: a mutant that allocates for ever must not use all memory of the machine.
@@ -128,7 +107,7 @@ func (s *suite) run(ctx context.Context, dir string, n int) (what string, err er
 
 // execute runs the binary with the n-th mutant, or without one if n is 0.
 func (s *suite) execute(ctx context.Context, dir string, n int, args ...string) (output string, err error) {
-	p := &patch{overlay: filepath.Join(dir, "overlay"), env: []string{fmt.Sprint(number, "=", n)}}
+	p := &patch{overlay: filepath.Join(dir, "overlay"), env: append([]string{fmt.Sprint(number, "=", n)}, s.env...)}
 	limited := fmt.Sprintf("ulimit -v %d && ulimit -t %d && exec \"$@\"", memory, s.seconds)
 	all := []string{"-c", limited, "sh", s.binary, "-test.timeout", s.limit.String()}
 	return p.execute(ctx, s.pkg, "sh", append(all, args...)...)
