@@ -94,9 +94,11 @@ func (s *sender) addMessages(ms []Message, spans *[batch]span) (n int, err error
 	return n, nil
 }
 
-// goesAlong reports whether m goes to the kernel together with the messages at spans.
+// goesAlong reports whether m goes to the kernel together with the messages at spans. Their frames
+// have the size of a fragment at most, because a control frame waits until the kernel has taken all of them.
 func goesAlong(spans []span, m Message) bool {
-	return len(spans) == 0 || len(m.Data) < fragment && spans[len(spans)-1].end-spans[0].start < fragment
+	const header = 8 // of a frame that is no larger than a fragment
+	return len(spans) == 0 || spans[len(spans)-1].end-spans[0].start+header+int64(len(m.Data)) <= fragment
 }
 
 // addFragment adds a frame of the message under way. The caller has the turn.

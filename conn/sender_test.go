@@ -35,6 +35,26 @@ func TestABatchOfSmallMessagesIsOneWrite(t *testing.T) {
 	require.Len(t, body.writes[0], batch*(8+128))
 }
 
+// A control frame waits for no more than the kernel is given together.
+func TestMessagesOfABatchThatGoTogetherAreNoLargerThanAFragment(t *testing.T) {
+	const half = fragment/2 - 8 // with its header
+	for _, c := range []struct{ first, second, writes int }{
+		{half, half - 1, 1},
+		{half, half, 1},
+		{half, half + 1, 2},
+		{1, fragment, 2},
+		{fragment, 0, 2},
+	} {
+		l := plain(t, nil)
+		body := &recorder{}
+		l.wire.stream.body = writeOnly{Writer: body}
+		n, err := l.WriteBatch([]Message{BinaryMessage(make([]byte, c.first)), BinaryMessage(make([]byte, c.second))})
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Len(t, body.writes, c.writes, "%d and %d bytes", c.first, c.second)
+	}
+}
+
 func TestABatchArrivesInOrder(t *testing.T) {
 	l := plain(t, nil)
 	var ms []Message

@@ -23,8 +23,9 @@ func (c *WebSocket) Write(m Message) error {
 	return err
 }
 
-// WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
-// reaches this size, are handed to the kernel at once, and WriteTimeout holds for them.
+// WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB with their frames, are
+// handed to the kernel together, and WriteTimeout holds for them. Pings and their answers pass
+// between two such parts.
 func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	if cause := c.wire.notWriting(); cause != nil {
 		return 0, notWritten(cause)
