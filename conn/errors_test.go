@@ -75,4 +75,7 @@ func TestReasonIsCutBetweenRunes(t *testing.T) {
 		}
 	}
 	require.Equal(t, "fits", cutReason("fits"))
+	for n := 122; n <= 124; n++ {
+		require.Len(t, cutReason(strings.Repeat("x", n)), min(n, 123))
+	}
 }

@@ -138,10 +138,10 @@ func (c *Framed) awaitMessage() error {
 		}
 		p, _ := c.in.Peek(c.in.Buffered())
 		switch n := c.skipper.Skip(p); {
-		case n == 0:
-			return nil
 		case n < 0 || n > len(p):
 			return fmt.Errorf("%T: Skip returned %d for %d bytes", c.framer, n, len(p))
+		case n == 0:
+			return nil
 		default:
 			_, _ = c.in.Discard(n) // has no error: n bytes are buffered
 		}

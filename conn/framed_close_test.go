@@ -160,6 +160,31 @@ func TestCloseEndsWithItsContextBehindAStuckWrite(t *testing.T) {
 	})
 }
 
+func TestCloseOfAPeerThatResetsSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		wait := s.closing(t, time.Minute)
+		synctest.Wait()
+		s.pipe.Reset()
+		err := wait()
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.NotErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// After a message has been read, none is under way.
+func TestMessageTimeoutDoesNotHoldForTheWaitOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{MessageTimeout: second}})
+		s.send(t, "one\n")
+		_, err := s.Read(nil)
+		require.NoError(t, err)
+		wait := s.closing(t, time.Minute)
+		time.AfterFunc(10*second, func() { s.peer.Close() })
+		takes(t, 10*second, func() { require.NoError(t, wait()) })
+	})
+}
+
 func TestCloseNowUnblocksEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)

@@ -3,6 +3,8 @@ package conn_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -146,7 +148,10 @@ func TestABurstIsReadInOrder(t *testing.T) {
 
 // The end of the stream is no end of a message.
 func TestFramedTellsWhereTheStreamEnded(t *testing.T) {
-	for stream, want := range map[string]error{"": io.EOF, "whole\n": io.EOF, "whole\nha": io.ErrUnexpectedEOF, "ha": io.ErrUnexpectedEOF} {
+	for stream, want := range map[string]error{
+		"": io.EOF, "whole\n": io.EOF,
+		"whole\nha": io.ErrUnexpectedEOF, "whole\nh": io.ErrUnexpectedEOF, "ha": io.ErrUnexpectedEOF,
+	} {
 		s := framed(t, conn.Lines{}, nil)
 		s.send(t, stream)
 		s.peer.Close()
@@ -207,6 +212,7 @@ func TestAResetInsideAMessageIsAReset(t *testing.T) {
 	_, err := s.Read(nil)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.NotErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.NotErrorAs(t, err, new(*conn.ProtocolError))
 }
 
 // peeker is a framer of a careless user: it takes the end of the stream for the
@@ -263,6 +269,33 @@ func TestABrokenFrameIsAProtocolError(t *testing.T) {
 	var protocol *conn.ProtocolError
 	require.ErrorAs(t, err, &protocol)
 	require.Equal(t, 1002, protocol.CloseCode())
+}
+
+// strict is a framer that returns errors of this package.
+type strict struct{ conn.Lines }
+
+func (strict) ReadFrame(r *bufio.Reader, _ []byte, _ int) ([]byte, error) {
+	_, _ = r.ReadSlice('\n')
+	return nil, fmt.Errorf("strict: %w", &conn.ProtocolError{Err: errors.New("a bad frame")})
+}
+
+func TestAProtocolErrorOfAFramerIsReturnedAsItIs(t *testing.T) {
+	s := framed(t, strict{}, nil)
+	s.send(t, "x\n")
+	_, err := s.Read(nil)
+	require.EqualError(t, err, "read: protocol error: a bad frame")
+}
+
+func TestReadThatIsCutSaysClosed(t *testing.T) {
+	near, far := net.Pipe() // says io.ErrClosedPipe
+	defer far.Close()
+	var wire conn.Wire
+	c, err := conn.NewFramed(wire.Tap(near), conn.Lines{}, nil)
+	require.NoError(t, err)
+	read := background(func() error { _, err := c.Read(nil); return err })
+	wire.Cut()
+	require.ErrorIs(t, read(), net.ErrClosed)
+	require.NoError(t, c.CloseNow())
 }
 
 // Promise 3.
@@ -439,7 +472,7 @@ func TestSkippedBytesBeginNoMessage(t *testing.T) {
 		defer c.CloseNow()
 		go func() {
 			for _, s := range []string{"\n", "\n\n", "\n\none\n", "\n", "\ntwo\n\n\n"} {
-				time.Sleep(50 * time.Second)
+				time.Sleep(70 * time.Second)
 				b.Write([]byte(s))
 			}
 			b.Write([]byte("\nhalf"))
@@ -451,7 +484,7 @@ func TestSkippedBytesBeginNoMessage(t *testing.T) {
 		m, err := read()
 		require.NoError(t, err)
 		require.Equal(t, "one", string(m.Data))
-		require.Equal(t, 150*time.Second, time.Since(start))
+		require.Equal(t, 210*time.Second, time.Since(start))
 		require.Equal(t, 1, buffers, "no memory is asked for before a message begins")
 		m, err = read()
 		require.NoError(t, err)
@@ -459,8 +492,16 @@ func TestSkippedBytesBeginNoMessage(t *testing.T) {
 		require.Zero(t, c.Silence())
 		_, err = read()
 		require.ErrorAs(t, err, new(*conn.SlowMessageError))
-		require.Equal(t, 310*time.Second, time.Since(start), "a minute after half a message")
+		require.Equal(t, 410*time.Second, time.Since(start), "a minute after half a message")
 	})
+}
+
+func TestOneByteBehindSkippedOnesBeginsAMessage(t *testing.T) {
+	s := framed(t, newlines{}, nil)
+	s.send(t, "\n\nh")
+	s.peer.Close()
+	_, err := s.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 type greedy struct{ conn.Lines }

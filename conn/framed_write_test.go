@@ -69,6 +69,15 @@ type picky struct{ conn.Lines }
 
 func (picky) AppendFrame([]byte, []byte) ([]byte, error) { return nil, errors.New("not today") }
 
+func TestARefusedMessageIsNoWrite(t *testing.T) {
+	nc := &oneByOne{}
+	c, err := conn.NewFramed(nc, picky{}, nil)
+	require.NoError(t, err)
+	defer c.CloseNow()
+	require.Error(t, c.Write(bytesOf("a")))
+	require.Empty(t, nc.writes, "over TLS it would be an empty record")
+}
+
 func TestAnyErrorOfAFramerIsErrBadMessage(t *testing.T) {
 	err := framed(t, picky{}, nil).Write(bytesOf("a"))
 	require.EqualError(t, err, "write: not written: bad message: not today")

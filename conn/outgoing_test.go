@@ -31,6 +31,30 @@ func TestAFrameIsMaskedBehindTheShortestHeader(t *testing.T) {
 	}
 }
 
+func TestAHeaderIsKnownAtItsLastByte(t *testing.T) {
+	for _, size := range []int{0, 125, 126, 0xffff, 0x10000} {
+		b := appendFrame(nil, fin|text, make([]byte, keySize), make([]byte, size))
+		head := len(b) - size - keySize
+		_, ok := parseHeader(b[:head-1])
+		require.False(t, ok, size)
+		h, ok := parseHeader(b[:head])
+		require.True(t, ok, size)
+		require.EqualValues(t, size, h.length)
+	}
+}
+
+// RFC 6455, section 5.2: the shortest form, and the first bit of the longest is 0.
+func TestALengthInALongerFormIsKnown(t *testing.T) {
+	for _, b := range []string{
+		"\x82\x7e\x00\x00", "\x82\x7e\x00\x7d", "\x82\x7f\x00\x00\x00\x00\x00\x00\x00\x00",
+		"\x82\x7f\x00\x00\x00\x00\x00\x00\xff\xff",
+	} {
+		h, ok := parseHeader([]byte(b))
+		require.True(t, ok)
+		require.False(t, h.short, "%x", b)
+	}
+}
+
 // RFC 6455, section 5.3.
 func TestEachFrameHasAKeyOfItsOwn(t *testing.T) {
 	l := plain(t, nil)

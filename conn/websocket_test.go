@@ -172,6 +172,7 @@ func TestLostSessionIsNoTimeout(t *testing.T) {
 	var timeout net.Error
 	require.ErrorAs(t, err, &timeout)
 	require.False(t, timeout.Timeout())
+	require.False(t, timeout.(interface{ Temporary() bool }).Temporary(), "old programs ask that")
 }
 
 func TestErrorOfReadStays(t *testing.T) {
