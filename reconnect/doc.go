@@ -91,11 +91,12 @@
 //     application does not read: [Trace.SlowHandler] and [Trace.Overdue] report that. The
 //     connection itself notices a stuck write and a message that never ends.
 //  9. One verdict for each error. One total function, [RunOptions.Classify], says what a
-//     failure means. The error of a write or a ping never hides a close frame that the
-//     Conn has still to read. The time that a server tells us to wait, up to an hour, is added to
-//     the jittered wait. A failure that a deploy or a damaged packet can cause (404, a
-//     certificate, a broken frame, a name that does not exist), or a message above our limit, is
-//     an ordinary loss the first time, and slow from the second in a row on: see
+//     failure means. The error of a write or a ping hides neither the messages nor the close
+//     frame that have come before: the Conn reads on until it has waited for 1 s altogether, or a
+//     callback takes 1 s, and for 30 s at most. The time that a server tells us to wait, up to an
+//     hour, is added to the jittered wait. A failure that a deploy or a damaged packet can cause
+//     (404, a certificate, a broken frame, a name that does not exist), or a message above our
+//     limit, is an ordinary loss the first time, and slow from the second in a row on: see
 //     [backoff.SlowWait]. Credentials that were refused are renewed immediately. Of a server's
 //     answers only 410 ends a Conn by default.
 //  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting, handshaking,

@@ -29,8 +29,9 @@ type Options struct {
 
 	// OnMessage is called with each message as it comes in (push), in the supervisor's goroutine,
 	// which reads the connection; [Opening.Deliver] calls it in the goroutine of OnSession. The
-	// data of m is valid until OnMessage returns. Its context ends with the session. Default:
-	// [Conn.Read] and [Conn.Messages] return the messages (pull).
+	// data of m is valid until OnMessage returns. Its context ends with the session; if a write or a
+	// ping fails meanwhile, a second later. Default: [Conn.Read] and [Conn.Messages] return the
+	// messages (pull).
 	//
 	// While OnMessage runs, the connection is not read and the peer's pings are not answered, so
 	// that the peer may hang up. If it takes long, let it hand the messages on, or use Read

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,10 +33,16 @@ func part(why backoff.Reason, limit time.Duration) func(*world, error) {
 	return func(w *world, cause error) { w.peer.Mute(); w.Part(cause, why, limit) }
 }
 
+// failHandling is Fail while OnMessage is in progress.
+func failHandling(w *world, cause error) {
+	w.Pause(Handling)
+	w.Fail(cause)
+}
+
 var ends = map[string]end{
 	"Cut":                      {func(w *world, cause error) { w.Cut(cause) }, 0, 0, 0, backoff.ReasonOther},
 	"Fail":                     {func(w *world, cause error) { w.Fail(cause) }, time.Second, time.Second, 0, backoff.ReasonOther},
-	"Fail while nobody reads":  {func(w *world, cause error) { w.Pause(Handling); w.Fail(cause) }, 0, 0, 0, backoff.ReasonOther},
+	"Fail in a handler":        {failHandling, time.Second, time.Second, 0, backoff.ReasonOther},
 	"Part":                     {part(backoff.ReasonRedial, 2*time.Second), 0, 2 * time.Second, 1000, backoff.ReasonRedial},
 	"Part with a limit of 0":   {part(backoff.ReasonRedial, 0), 0, 0, 1000, backoff.ReasonRedial},
 	"Part without a handshake": {part(backoff.ReasonRotated, -1), 0, 0, 0, backoff.ReasonRotated},
@@ -67,7 +76,7 @@ func TestTheFirstCauseIsKept(t *testing.T) {
 		t.Run(first, func(t *testing.T) {
 			each(t, noLimit, ends, func(t *testing.T, w *world, second end) {
 				want := errFirst
-				if first == "Fail" && second.ended == never {
+				if strings.HasPrefix(first, "Fail") && second.ended == never {
 					want = errSecond
 				}
 				e.do(w, errFirst)
@@ -111,6 +120,53 @@ func TestAfterAFailTheReaderHasASecond(t *testing.T) {
 		require.Equal(t, row.after > time.Second, w.Ended())
 		require.Equal(t, row.want, w.EndedBy(row.reader))
 		require.Equal(t, row.want, w.Cause(nil))
+	})
+}
+
+// What the supervisor does after a failed write, and how long: the last act lasts for ever.
+func TestAFailEndsALinkWhenWhatHasComeIsRead(t *testing.T) {
+	type act struct {
+		turn  Turn
+		lasts time.Duration
+	}
+	const ms = time.Millisecond
+	messages := func(n int, acts ...act) []act { return slices.Repeat(acts, n) }
+	each(t, noLimit, map[string]struct {
+		acts []act
+		ends time.Duration
+	}{
+		"waits for the network":    {nil, 1000 * ms},
+		"handles quick messages":   {messages(50, act{Handling, 100 * ms}), 6000 * ms},
+		"handles slow messages":    {messages(10, act{Handling, 950 * ms}), 10_500 * ms},
+		"a layer has slow ones":    {messages(10, act{Receiving, 950 * ms}), 10_500 * ms},
+		"one is too slow":          {[]act{{Handling, 500 * ms}, {Handling, never}}, 1500 * ms},
+		"the inbox is emptied":     {messages(10, act{Blocked, 950 * ms}), 10_500 * ms},
+		"the inbox stays full":     {[]act{{Blocked, never}}, 1000 * ms},
+		"it waits now and then":    {messages(100, act{Handling, 60 * ms}, act{Reading, 30 * ms}), 3300 * ms},
+		"messages come for ever":   {messages(100, act{Handling, 900 * ms}), 30_000 * ms},
+		"the inbox is always full": {messages(100, act{Blocked, 900 * ms}), 30_000 * ms},
+	}, func(t *testing.T, w *world, row struct {
+		acts []act
+		ends time.Duration
+	}) {
+		var supervisor sync.WaitGroup
+		defer supervisor.Wait()
+		supervisor.Go(func() {
+			for _, a := range row.acts {
+				w.Unpause()
+				if a.turn != Reading {
+					w.Pause(a.turn)
+				}
+				time.Sleep(a.lasts)
+			}
+			w.Unpause()
+		})
+		time.Sleep(ms) // an act does not change when the link looks
+		w.Fail(errFirst)
+		<-w.Done()
+		require.InDelta(t, row.ends, w.now(), float64(110*ms))
+		require.Equal(t, errFirst, w.Cause(nil))
+		w.Parted()
 	})
 }
 
@@ -162,12 +218,13 @@ func TestALinkIsUnreadIfItsReaderWasBehindWhenWeEndedIt(t *testing.T) {
 		"cut before":                  {false, []func(*world){cut, lags, cut, ended}},
 		"parted":                      {false, []func(*world){parts}},
 		"parted, lags":                {true, []func(*world){lags, parts}},
-		"failed, handles":             {true, []func(*world){handles, fail}},
+		"failed, handles":             {true, []func(*world){handles, fail, later}},
 		"failed":                      {false, []func(*world){fail, later}},
 		"lags, failed, cut":           {true, []func(*world){lags, fail, cut}},
 		"failed, lags, cut":           {true, []func(*world){fail, lags, cut}},
 		"failed, blocked, cut":        {true, []func(*world){fail, blocked, cut}},
 		"failed, has read, cut":       {false, []func(*world){lags, fail, reads, cut}},
+		"failed, lags, not cut":       {false, []func(*world){fail, lags}},
 		"failed, lags after a second": {true, []func(*world){fail, lags, later}},
 		"failed, has read meanwhile":  {false, []func(*world){lags, fail, reads, later}},
 		"failed, the reader says why": {false, []func(*world){fail, ended, lags, later}},
@@ -309,18 +366,18 @@ func TestWriteAfterCloseFrameEndsNothing(t *testing.T) {
 		ended bool
 	}
 	each(t, noLimit, map[string]row{
-		"Retire":                         {retire, Reading, notWritten, false},
-		"Retire, handles":                {retire, Handling, notWritten, false},
-		"Goodbye":                        {goodbye, Reading, notWritten, false},
-		"Goodbye, handles":               {goodbye, Handling, notWritten, false},
-		"Goodbye, handles, broken write": {goodbye, Handling, errSecond, true},
+		"Retire":                {retire, Reading, notWritten, false},
+		"Retire, handles":       {retire, Handling, notWritten, false},
+		"Goodbye":               {goodbye, Reading, notWritten, false},
+		"Goodbye, handles":      {goodbye, Handling, notWritten, false},
+		"Goodbye, broken write": {goodbye, Reading, errSecond, true},
 	}, func(t *testing.T, w *world, row row) {
 		w.Begin(&starter{Conn: w.peer}, w.Life(), noLimit)
 		w.Pause(row.why)
 		row.part(w)
 		synctest.Wait()
 		w.Fail(row.err)
-		require.Equal(t, row.ended, w.Ended())
+		require.False(t, w.Ended())
 		time.Sleep(lastWords + time.Millisecond)
 		require.Equal(t, row.ended, w.Ended())
 		w.Cut(errSecond)

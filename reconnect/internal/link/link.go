@@ -98,8 +98,12 @@ type ending struct {
 	crossed bool // see Crossed
 }
 
-// lastWords is how long the reader may go on after a write or a ping has failed.
-const lastWords = time.Second
+// After a write or a ping has failed the supervisor may wait for the network for lastWords, and take
+// allWords for what has come.
+const (
+	lastWords = time.Second
+	allWords  = 30 * time.Second
+)
 
 // Turn is what the supervisor does at the reading end of a link, and which pause it is: its lowest
 // bits are the former, the highest count the pauses. Between them is what Lag has noted.
@@ -197,17 +201,13 @@ func (l *Link) Cut(cause error) {
 	l.Close()
 }
 
-// Fail ends the connection because err is the error of a write or a ping. The peer may have said why
-// it ended the connection before, in a close frame for instance. So the reader may go on for
-// lastWords, and if it has an error, that is the cause: see EndedBy. If no goroutine reads, Fail is Cut. After
-// Goodbye or Retire a write may fail because our close frame was sent. Fail ignores such an error, so that
-// the supervisor reads until the peer has answered. Fail does not wait: see Parted.
+// Fail ends the connection because err is the error of a write or a ping. The peer may have sent messages
+// before, and have said in a close frame why it ended the connection. So the supervisor reads on: see
+// hearOut. If it reads an error, that is the cause: see EndedBy. After Goodbye or Retire a write may fail
+// because our close frame was sent. Fail ignores such an error, so that the supervisor reads until the peer
+// has answered. Fail does not wait: see Parted.
 func (l *Link) Fail(err error) {
 	if errors.Is(err, net.ErrClosed) && l.awaitsAnswer() {
-		return
-	}
-	if l.Paused() {
-		l.Cut(err)
 		return
 	}
 	e := &ending{cause: err, failed: true, closed: make(chan struct{})}
@@ -216,14 +216,43 @@ func (l *Link) Fail(err error) {
 	}
 	go func() { // joined by Parted
 		defer close(e.closed)
-		late := time.NewTimer(lastWords)
-		defer late.Stop()
-		select {
-		case <-l.Done():
-		case <-late.C:
+		if !l.hearOut() {
 			l.Cut(err)
 		}
 	}()
+}
+
+// hearOut reports true when l has ended, and false when the supervisor has waited for the network for
+// lastWords altogether. Other time does not count, because there may be more at hand. But one call of
+// OnMessage, or of a Layer, may take lastWords, because its context ends with l, and a full inbox may
+// stay as it is for lastWords. After allWords hearOut reports false in any case: a peer that sends
+// for ever must not keep a session in which nothing can be written.
+func (l *Link) hearOut() (ended bool) {
+	const steps = 10 // in lastWords
+	look := time.NewTicker(lastWords / steps)
+	defer look.Stop()
+	last, waits, stays := l.Turn(), 0, 0
+	for range allWords / lastWords * steps {
+		select {
+		case <-l.Done():
+			return true
+		case <-look.C:
+		}
+		turn := l.Turn()
+		switch {
+		case turn.Does() == Reading:
+			waits++
+		case turn == last:
+			stays++
+		default:
+			stays = 0
+		}
+		if waits == steps || stays == steps {
+			return false
+		}
+		last = turn
+	}
+	return false
 }
 
 // awaitsAnswer reports whether Goodbye or Retire was called.
