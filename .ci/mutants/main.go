@@ -3,7 +3,7 @@
 // histories. It prints which test failed first, and after what time. Run it at the root of the module:
 //
 //	REDIAL_LONG=1 go run ./.ci/mutants [-only name,...] [-histories 3000] [-o table.md]
-//	go run ./.ci/mutants -check    # only whether each patch applies and compiles
+//	go run ./.ci/mutants -check    # only whether each patch applies and compiles, and survivors.txt is right
 //	go run ./.ci/mutants -made reconnect/backoff,reconnect/ledger [-every 10] [-histories 0] [-only Ledger.Add] [-v]
 //
 // With -made the command makes the mutants itself: in each function of the packages it replaces an
@@ -61,8 +61,15 @@ func main() {
 
 // run does what the flags say, and returns how many mutants have survived without an explanation.
 func run(ctx context.Context) (survived int, err error) {
+	known, err := readSurvivors(".ci/mutants/survivors.txt")
+	if err != nil {
+		return 0, err
+	}
+	if err := known.check(); err != nil {
+		return 0, err
+	}
 	if *packages != "" {
-		return runAllMade(ctx)
+		return runAllMade(ctx, known)
 	}
 	patches, err := load(".ci/mutants", *only)
 	if err != nil {
@@ -102,11 +109,7 @@ func run(ctx context.Context) (survived int, err error) {
 }
 
 // runAllMade makes and runs the mutants of the packages that -made names.
-func runAllMade(ctx context.Context) (survived int, err error) {
-	known, err := readSurvivors(".ci/mutants/survivors.txt")
-	if err != nil {
-		return 0, err
-	}
+func runAllMade(ctx context.Context, known survivors) (survived int, err error) {
 	if *every < 1 {
 		return 0, fmt.Errorf("-every %d: it is 1 or more", *every)
 	}

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -29,17 +33,40 @@ func readSurvivors(file string) (survivors, error) {
 	return known, nil
 }
 
-// check returns an error for an explanation of a mutant of m that is not made any more.
-func (known survivors) check(m *made) error {
-	made := map[string]bool{}
-	for _, e := range m.found {
-		made[e.name()] = true
-	}
-	for name := range known {
+// check returns an error that has each mutant which is explained and not made any more.
+func (known survivors) check() error {
+	edits := map[string]map[string]bool{} // by file, the names
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(known)) {
 		file, _, _ := strings.Cut(name, " ")
-		if filepath.Dir(file) == m.pkg && !made[name] {
-			return fmt.Errorf("survivors.txt explains a mutant that is not made any more, remove the line: %s", name)
+		if edits[file] == nil {
+			names, err := editsOf(file)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			edits[file] = names
+		}
+		if !edits[file][name] {
+			errs = append(errs, fmt.Errorf("survivors.txt explains a mutant that is not made any more: %s", name))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// editsOf returns the names of the edits of a file.
+func editsOf(file string) (map[string]bool, error) {
+	names := map[string]bool{}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return names, err
+	}
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return names, err
+	}
+	for _, e := range find(set, file, source, syntax) {
+		names[e.name()] = true
+	}
+	return names, nil
 }
