@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -403,16 +404,42 @@ func TestCallbacksAreThoseOfOptions(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(allCallbacks())), names)
 }
 
-// Each callback has a row in the table of doc.go.
-func TestDocSaysWhatEachCallbackHoldsUp(t *testing.T) {
+// Each callback has a row in the table of doc.go, and so have the other functions of the user that are called.
+func TestDocSaysWhatEachCallbackDelays(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "// # Callbacks")
+	_, table, found := strings.Cut(string(text), "//	callback ")
 	require.True(t, found)
-	table, _, _ = strings.Cut(table, "// # Goroutines")
-	for name := range allCallbacks() {
-		require.Contains(t, table, strings.TrimPrefix(name, "Trace."))
+	var names []string
+	for line := range strings.Lines(table) {
+		row, isRow := strings.CutPrefix(line, "//	")
+		if !isRow {
+			if line == "//\n" {
+				break
+			}
+			continue // the rest of the head
+		}
+		cells := regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(row), -1)
+		require.Len(t, cells, 3, row)
+		of := ""
+		for name := range strings.SplitSeq(cells[0], ", ") {
+			if prefix, _, ok := strings.Cut(name, "."); ok && prefix == "Trace" {
+				of = prefix + "."
+			} else if of != "" {
+				name = of + name
+			}
+			names = append(names, name)
+		}
 	}
+	want := slices.Collect(maps.Keys(allCallbacks()))
+	for i, name := range want {
+		want[i] = strings.TrimPrefix(name, "Outbox.")
+	}
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, "Outbox.")
+	}
+	want = append(want, "Layer.Start", "Dialer.Dial", "Gate.Acquire", "serve", "Close (of Run)")
+	require.ElementsMatch(t, want, names)
 }
 
 // methods are the methods of a Conn. A method that waits does so until ctx is done.
@@ -454,6 +481,27 @@ func TestMethodsAreThoseOfConn(t *testing.T) {
 		require.Contains(t, methods, conn.Method(i).Name)
 	}
 	require.Len(t, methods, conn.NumMethod())
+}
+
+// Layer.Start runs before anything else, so that a method which waits does so until its context is done.
+func TestEveryMethodReturnsInLayerStart(t *testing.T) {
+	for method, call := range methods {
+		t.Run(method, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := traced()
+				o.Layers = []*reconnect.Layer{{Start: func(c *reconnect.Conn) error {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					call(ctx, c)
+					return nil
+				}}}
+				c := s.open(o)
+				require.LessOrEqual(t, s.now(), time.Minute)
+				require.NoError(t, c.Close())
+				<-c.Done()
+			})
+		})
+	}
 }
 
 // A callback may call every method, each time that it is called. None blocks forever with the

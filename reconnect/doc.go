@@ -126,11 +126,14 @@
 // No lock is held while a callback runs, and it may call every method of its Conn. Await, AwaitReady,
 // AwaitSession, Messages, Read, SendWait, Shutdown, Write and WriteTo may have to wait there for
 // what cannot happen before the callback returns, until their context is done: pass them the
-// context of the callback, or one with a deadline if it has none (-). The other methods do not
-// wait. [Conn.Done] is closed after the last callback has returned, so a callback must not wait for
-// it.
+// context of the callback, or one with a deadline if it has none (-). In OnReceipt those that would
+// wait for a session or for room fail immediately: see [Outbox]. The other methods do not wait.
+// [Conn.Done] is closed after the last callback has returned, so a callback must not wait for it.
 //
 //	callback                             its context is canceled with       delays until it returns
+//	Layer.Start                          -                                  New
+//	Dialer.Dial                          the dial                           the session after the dial
+//	Gate.Acquire                         the attempt                        the dial
 //	OnSession, Layer.Open                the attempt, or OpenTimeout        the session's readiness
 //	OnMessage                            the session                        reading, and the next session
 //	OnSeam                               the Conn; for a mark, the session  reading, and the next session
@@ -153,11 +156,14 @@
 //	Trace.RotateStart, RotateDone        -                                  the rotation
 //	Trace.ProbeStart, ProbeDone          -                                  the probe
 //	Trace.SlowHandler, Overdue           -                                  the next report, and Done
+//	serve, Close (of Run)                Run's; -                           the next dial
 //
 // [Trace.SlowHandler] reports a callback that takes longer than a third of Liveness.Limit, and then
-// [Trace.Overdue] reports it each time that its duration has doubled. OnSession, Layer.Open and
-// Liveness.Probe have limits of their own instead. The time in a callback never counts against the
-// peer.
+// [Trace.Overdue] reports it each time that its duration has doubled. Dial, OnSession, Layer.Open
+// and Liveness.Probe have limits of their own instead; Acquire and serve may take any time. The
+// time in a callback never counts against the peer. The functions of a connection are no callbacks
+// of this kind: a conn.Framer, a conn.Split, heartbeat.Dialer.Answer. They run while the connection
+// is read and must be quick, because the time that they take counts as silence of the peer.
 //
 // # Goroutines
 //

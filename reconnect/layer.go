@@ -11,6 +11,7 @@ import (
 // Layer is something above the connection that follows its life, such as a set of subscriptions, or a
 // table of questions that wait for answers. Each field may be nil. [Options].Layers are called in
 // their order at each moment, each time with the number of the session. No lock is held meanwhile.
+// For what they may call see Callbacks in the package's documentation.
 //
 // During a [Rotation] the next session opens before the last one is lost, so that the calls for the two
 // mix, and run at the same time.
@@ -33,7 +34,7 @@ type Layer struct {
 	// Receive gets each message of a session in order, before the inbox or OnMessage. If it reports
 	// true it has taken the message: no later layer gets it, and neither does the reader of the Conn.
 	// The data is valid until Receive returns. It runs in the goroutine that reads the session, and
-	// must be quick, because meanwhile nobody reads.
+	// must be quick, because the connection is not read meanwhile.
 	Receive func(m Message) (taken bool)
 
 	// Lost says that a session has ended, because of cause, exactly once for each session that was

@@ -21,7 +21,8 @@ type Options struct {
 	// act, by [backoff.Refresh] if a new token helps, by [backoff.Permanent] if nothing helps. If a close code
 	// says the refusal, see [backoff.ClassifyRefusals]. OnSession has sole use of the connection, and a goroutine
 	// of its own, which the supervisor waits for. Its context ends after OpenTimeout, and with the connection;
-	// when the context ends the connection is cut. Default: a connection is ready at once.
+	// when the context ends the connection is cut. For what it may call see Callbacks in the package's
+	// documentation. Default: a connection is ready immediately.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
@@ -39,12 +40,14 @@ type Options struct {
 	//
 	// No next session can come while OnMessage, OnSeam or Outbox.Keep runs, because they run in the
 	// supervisor's goroutine. A Write that waits for a session, Await and Shutdown end there with
-	// the context that they get, so pass them ctx.
+	// the context that they get, so pass them ctx. For all methods see Callbacks in the package's
+	// documentation.
 	OnMessage func(ctx context.Context, m Message)
 
 	// OnSeam is called with each seam, in order with OnMessage and in the supervisor's goroutine.
 	// Its context ends with the Conn. With MarkRefetch OnSeam gets the marks too: see there. It is
-	// an error without OnMessage, because Read returns the seams. Default: none.
+	// an error without OnMessage, because Read returns the seams. For what it may call see Callbacks
+	// in the package's documentation. Default: none.
 	OnSeam func(ctx context.Context, s *Seam)
 
 	// Inbox bounds the messages that wait to be read. It is an error with OnMessage.
@@ -210,7 +213,8 @@ type Outbox struct {
 	// OnReceipt gets it. Keep is called in the supervisor's goroutine, and must not change the data;
 	// its context ends with the Conn. While Keep looks at a message neither that message nor any
 	// behind it is written, and if it is dropped meanwhile OnReceipt gets it after Keep has
-	// returned. Keep is an error without WhenDownKeep. Default: all are kept.
+	// returned. For what it may call see Callbacks in the package's documentation. Keep is an error
+	// without WhenDownKeep. Default: all are kept.
 	Keep func(ctx context.Context, o Outgoing, cause error) bool
 }
 
@@ -267,8 +271,9 @@ type Liveness struct {
 	// Probe asks the peer for a sign of life: it writes something that the peer answers. It need not
 	// wait for the answer, which is received like any message. It runs in a goroutine of its own. Its
 	// context ends after a third of the limit, and with the session. An error, unless the context has
-	// ended, ends the session. Probe is an error with a negative Limit, unless ProbeEvery is set.
-	// Default: the protocol's ping, if it has one.
+	// ended, ends the session. For what it may call see Callbacks in the package's documentation.
+	// Probe is an error with a negative Limit, unless ProbeEvery is set. Default: the protocol's
+	// ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
 	// ProbeEvery probes the peer at this interval even if it is not silent, for a server that wants a
@@ -293,7 +298,8 @@ type Stall struct {
 
 	// Expected reports whether messages are expected at a time, such as in a market's hours. The
 	// silence counts from when it first does. It is called in the goroutine of a timer when the
-	// session is ready, and then 8 times in Limit. It is an error without a Limit. Default: always.
+	// session is ready, and then 8 times in Limit. For what it may call see Callbacks in the
+	// package's documentation. It is an error without a Limit. Default: always.
 	Expected func(time.Time) bool
 }
 
@@ -362,9 +368,9 @@ type KeepAlive struct {
 	// negative: for ever. Less than 1 ms: an error.
 	Every time.Duration
 
-	// Message returns the message to write, and must return at once. It is called in the
-	// goroutine of a timer. A message that cannot be written ends the session. Either of Every and
-	// Message without the other is an error.
+	// Message returns the message to write, and must not wait. It is called in the goroutine of a
+	// timer. For what it may call see Callbacks in the package's documentation. A message that
+	// cannot be written ends the session. Either of Every and Message without the other is an error.
 	Message func() conn.Message
 }
 

@@ -41,7 +41,8 @@ type Rotation struct {
 
 	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It is
 	// asked from the drawn time on, until 0.99 of After. Then the session is replaced anyway. It is
-	// called in the goroutine of a timer. It is an error without After. Default: always.
+	// called in the goroutine of a timer. For what it may call see Callbacks in the package's
+	// documentation. It is an error without After. Default: always.
 	Allowed func(time.Time) bool
 
 	// Overlap says in which order the reader gets the messages of two sessions that are both

@@ -18,8 +18,8 @@ import (
 // RunOptions are the options of [Run]. A nil *RunOptions is fine.
 type RunOptions struct {
 	// Policy says how long to wait before each dial, and for how long a dial may take. It is called
-	// in the supervisor's goroutine, of which there are two during a [Rotation]. Default:
-	// [backoff.Default].
+	// in the supervisor's goroutine, of which there are two during a [Rotation]. For what it may
+	// call see Callbacks in the package's documentation. Default: [backoff.Default].
 	Policy backoff.Policy
 
 	// Classify returns the verdict on why a dial has failed or a session has ended. It is called as
@@ -47,7 +47,8 @@ type RunOptions struct {
 
 	// Gate holds each dial until it may begin, the first one too. The time at the gate is outside the
 	// limits on the dial. Acquire is called in a goroutine of its own, and the function that it
-	// returns in the supervisor's goroutine or in that of [Session.Ready]. Default: none.
+	// returns in the supervisor's goroutine or in that of [Session.Ready]. For what both may call
+	// see Callbacks in the package's documentation. Default: none.
 	Gate Gate
 
 	// Host is the name of the server at the Gate. It is an error without a Gate, and so is

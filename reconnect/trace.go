@@ -14,8 +14,8 @@ import (
 // Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks decide nothing, and
 // no lock is held while one runs. Unless its comment says otherwise, a hook runs in the supervisor's
 // goroutine, which waits for it, and hooks run in the order of the events. Many connections may share
-// one Trace if its functions may be called at once; each event has the name of its connection
-// ([RunOptions.Name]).
+// one Trace if its functions may be called at the same time; each event has the name of its connection
+// ([RunOptions.Name]). For what a hook may call see Callbacks in the package's documentation.
 type Trace struct {
 	// GateStart reports that a wait at the gate begins, if there is a gate.
 	GateStart func(GateStart)
