@@ -55,14 +55,13 @@ func (e *endpoints) attempt(parent context.Context, a *attempt) (conn.Conn, *Err
 
 // connectAndOpen makes the connection. It calls end if a stage takes longer than its limit.
 func (e *endpoints) connectAndOpen(ctx context.Context, end context.CancelCauseFunc, w *conn.Wire, a *attempt) (conn.Conn, error) {
-	connect, handshake := e.limits(schedule.AttemptFrom(ctx))
-	stop := endAfter(end, connect, "not connected")
+	_, handshake := e.limits(schedule.AttemptFrom(ctx))
+	stop := endAfter(end, e.connectLimit(ctx), "not connected")
 	defer func() { stop() }()
 	nc, err := a.connect(ctx, w)
 	if err != nil {
 		ended := context.Cause(ctx)
-		timeout, ok := errors.AsType[net.Error](err)
-		if is[*limitError](ended) || ended == nil && ok && timeout.Timeout() { // not if the caller ended it
+		if is[*limitError](ended) || ended == nil && timedOut(err) { // not if the caller ended it
 			e.hangs.unreachable(endpointPlace(a.url))
 		}
 		return nil, err
@@ -107,6 +106,17 @@ type limitError struct {
 func (e *limitError) Error() string        { return fmt.Sprintf("%s within %v", e.what, e.limit) }
 func (e *limitError) Timeout() bool        { return true }
 func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// timedOut reports whether err is an error of the network, or a [limitError], that says that time ran out.
+func timedOut(err error) bool {
+	t, ok := errors.AsType[timeout](err)
+	return ok && t.Timeout()
+}
+
+type timeout interface {
+	error
+	Timeout() bool
+}
 
 // noDeadline is a context that ends at its deadline but does not show it, because
 // package net would see the deadline and return "i/o timeout", and we could not tell

@@ -16,7 +16,8 @@
 //  3. Names are looked up anew for every attempt, and addresses are raced, so that an address
 //     which does not answer costs a quarter of a second, and a name server that answers for only one family
 //     costs a twentieth (RFC 8305). An endpoint that does not answer does not keep the other endpoints from
-//     being tried, and is then tried last for 10 minutes.
+//     being tried, and is then tried last for 10 minutes. Until it has answered, an attempt to connect to it
+//     delays the others by 2 s at most.
 //  4. No redirect is followed: it is a failure that names the host, and no header and no
 //     query is sent there. The header of an answer has at most 64 KiB. An address that the server
 //     of the last session has advised is followed to the hosts of the endpoints only, unless

@@ -49,10 +49,18 @@ type endpoints struct {
 
 // endpointState is how an endpoint answered last.
 type endpointState struct {
+	silent  bool      // it has not answered yet, or not since it took too long
 	refused bool      // it refused our credentials
 	until   time.Time // it asked us to stay away until then
 	err     *Error    // its answer, if it did
 }
+
+// briefConnect is the limit on connecting to a silent endpoint, so that an endpoint that drops packets delays
+// the other endpoints no longer than that. A connection whose first packet is lost is made within it.
+const briefConnect = 2 * time.Second
+
+// briefKey is the key of a context under which connecting may take no longer than briefConnect.
+type briefKey struct{}
 
 // parseEndpoints parses the values of two options, of which only one may be set.
 func parseEndpoints(name, single, names string, many []string, parse func(string) (*url.URL, error)) (urls []*url.URL, err error) {
@@ -81,7 +89,8 @@ func newEndpoints(dialer string, urls []*url.URL, s settings, wrong error) *endp
 	if err := cmp.Or(wrong, s.validate()); err != nil {
 		return &endpoints{settings: s, err: backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))}
 	}
-	return &endpoints{settings: s, urls: urls, rand: newRand(new(sync.Mutex), s.source), states: make([]endpointState, len(urls))}
+	states := slices.Repeat([]endpointState{{silent: true}}, len(urls))
+	return &endpoints{settings: s, urls: urls, rand: newRand(new(sync.Mutex), s.source), states: states}
 }
 
 func (s *settings) validate() error {
@@ -108,6 +117,15 @@ func (s *settings) limits(t schedule.Attempt) (connect, handshake time.Duration)
 	return connect, handshake
 }
 
+// connectLimit returns how long connecting may take in the attempt of ctx.
+func (s *settings) connectLimit(ctx context.Context) time.Duration {
+	connect, _ := s.limits(schedule.AttemptFrom(ctx))
+	if ctx.Value(briefKey{}) != nil {
+		return min(connect, briefConnect)
+	}
+	return connect
+}
+
 // dialTimeout returns both limits together, or the longest Duration if that is shorter.
 func (s *settings) dialTimeout(t schedule.Attempt) time.Duration {
 	connect, handshake := s.limits(t)
@@ -132,8 +150,7 @@ func (e *endpoints) connectTo(ctx context.Context, w *conn.Wire, addr string) (n
 	if e.dialContext != nil {
 		nc, err = notNil(e.dialContext(ctx, "tcp", addr))
 	} else {
-		limit, _ := e.limits(schedule.AttemptFrom(ctx))
-		nc, err = e.tcp.forMessages().dial(ctx, e.rand, e.hangs.at, limit, "tcp", addr)
+		nc, err = e.tcp.forMessages().dial(ctx, e.rand, e.hangs.at, e.connectLimit(ctx), "tcp", addr)
 	}
 	if err != nil {
 		return nil, err
@@ -176,7 +193,12 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 			errs = append(errs, away[i])
 			continue
 		}
-		c, err := e.dialOne(ctx, i, dial)
+		one := ctx
+		better := func(i int) bool { return away[i] == nil && !e.avoids(i) }
+		if e.silent(i) && slices.ContainsFunc(order[k+1:], better) {
+			one = context.WithValue(ctx, briefKey{}, true)
+		}
+		c, err := e.dialOne(one, i, dial)
 		if err == nil {
 			return c, nil
 		}
@@ -207,10 +229,13 @@ func (e *endpoints) order() (order []int, away []*Error) {
 		order = e.rand.Perm(len(e.urls))
 	}
 	if len(order) > 1 {
-		lastIf(order, func(i int) bool { return e.hangs.at(endpointPlace(e.urls[i])) })
+		lastIf(order, e.avoids)
 	}
 	return order, away
 }
+
+// avoids reports whether the endpoint i is asked last.
+func (e *endpoints) avoids(i int) bool { return e.hangs.at(endpointPlace(e.urls[i])) }
 
 func (e *endpoints) away(now time.Time) []*Error {
 	away, count := make([]*Error, len(e.urls)), 0
@@ -253,6 +278,12 @@ func (e *endpoints) refused(i int) bool {
 	return e.states[i].refused
 }
 
+func (e *endpoints) silent(i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.states[i].silent
+}
+
 // note keeps how the endpoint i answered; nil means that it let us in.
 func (e *endpoints) note(i int, err *Error) {
 	var s endpointState
@@ -265,6 +296,9 @@ func (e *endpoints) note(i int, err *Error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err != nil && err.StatusCode == 0 {
+		s.silent = e.states[i].silent || timedOut(err.Err) && !is[*prepareError](err)
+	}
 	e.states[i] = s
 }
 

@@ -33,7 +33,8 @@ const (
 	hangAfter = 3 * time.Second
 
 	// forgetHang is how long a place is avoided, so that a server which hung once is
-	// used again, even if others serve as well.
+	// used again, even if others serve as well. Until it has answered, an endpoint that is tried again has only
+	// briefConnect to connect.
 	forgetHang = 10 * time.Minute
 )
 

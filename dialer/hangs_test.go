@@ -18,6 +18,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
@@ -160,8 +161,9 @@ func TestDeadEndpointIsTriedOnceInTenMinutes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := new(conntest.Network)
+				defer conntest.NewServer(n, "a.test:80", nil).Close()
 				defer conntest.NewServer(n, "b.test:80", nil).Close()
-				n.Fault("a.test:80", dead)
+				n.Fault("a.test:80", conntest.Fault{}, dead)
 				d := &WebSocket{
 					URLs:        []string{"ws://a.test/", "ws://b.test/"},
 					DialContext: n.DialContext,
@@ -192,7 +194,7 @@ func TestFullEndpointIsNotAvoided(t *testing.T) {
 		full := conntest.NewServer(n, "a.test:80", nil)
 		defer full.Close()
 		defer conntest.NewServer(n, "b.test:80", nil).Close()
-		n.Fault("a.test:80", conntest.Fault{Delay: 15 * time.Second})
+		n.Fault("a.test:80", conntest.Fault{}, conntest.Fault{Delay: 15 * time.Second})
 		d := &WebSocket{
 			URLs:        []string{"ws://a.test/", "ws://b.test/"},
 			DialContext: n.DialContext,
@@ -214,6 +216,164 @@ func TestFullEndpointIsNotAvoided(t *testing.T) {
 		}
 		require.InDelta(t, 40, len(n.Dials("a.test:80")), 10)
 	})
+}
+
+// twoEndpoints is a WebSocket for a.test, which has these faults, and b.test.
+type twoEndpoints struct {
+	*WebSocket
+	network *conntest.Network
+}
+
+func newTwoEndpoints(t *testing.T, faultsOfA ...conntest.Fault) *twoEndpoints {
+	n := new(conntest.Network)
+	for _, addr := range []string{"a.test:80", "b.test:80"} {
+		t.Cleanup(conntest.NewServer(n, addr, nil).Close)
+	}
+	n.Fault("a.test:80", faultsOfA...)
+	return &twoEndpoints{
+		WebSocket: &WebSocket{
+			URLs:        []string{"ws://a.test/", "ws://b.test/"},
+			DialContext: n.DialContext,
+			Rand:        rand.NewPCG(1, 2),
+		},
+		network: n,
+	}
+}
+
+// dial dials, and returns how long that took and whether a.test was asked.
+func (d *twoEndpoints) dial(t *testing.T) (took time.Duration, asked bool) {
+	start, before := time.Now(), len(d.network.Dials("a.test:80"))
+	c, err := d.Dial(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.CloseNow())
+	return time.Since(start), len(d.network.Dials("a.test:80")) > before
+}
+
+// Two endpoints of which one has always dropped packets, and 40 outages, 5 minutes apart.
+func TestDeadEndpointDelaysOtherBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTwoEndpoints(t, conntest.Fault{Hang: true})
+		late := 0
+		for range 40 {
+			took, asked := d.dial(t)
+			require.LessOrEqual(t, took, briefConnect)
+			if asked {
+				require.Equal(t, briefConnect, took)
+				late++
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		require.Greater(t, late, 5, "it is asked again")
+	})
+}
+
+// An endpoint dies, and answers again after an hour, from then on slowly.
+func TestEndpointThatAnswersAgainHasFullLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newTwoEndpoints(t)
+		dialUntilAsked := func(want time.Duration) {
+			for range 40 {
+				if took, asked := d.dial(t); asked {
+					require.Equal(t, want, took)
+					return
+				}
+			}
+			require.Fail(t, "not asked")
+		}
+		dialUntilAsked(0)
+		d.network.Fault("a.test:80", conntest.Fault{Hang: true})
+		for _, want := range []time.Duration{backoff.DefaultConnect, briefConnect, briefConnect} {
+			dialUntilAsked(want)
+			time.Sleep(forgetHang)
+		}
+		d.network.Fault("a.test:80", conntest.Fault{})
+		dialUntilAsked(0)
+		d.network.Fault("a.test:80", conntest.Fault{Delay: 5 * time.Second})
+		count := 0
+		for range 100 {
+			if took, asked := d.dial(t); asked {
+				require.Equal(t, 5*time.Second, took)
+				count++
+			}
+		}
+		require.InDelta(t, 50, count, 15)
+	})
+}
+
+func fails(err error) func(context.Context) *Error {
+	return func(context.Context) *Error { return &Error{Err: err} }
+}
+
+// A refusal is an answer. A reset does not show whether a handshake would be answered.
+func TestAnswerEndsShortLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": accepts})
+		tooSlow := &limitError{what: "too slow"}
+		for name, step := range map[string]struct {
+			answer func(context.Context) *Error
+			before bool
+			silent bool
+		}{
+			"accepted":              {accepts, true, false},
+			"503":                   {status(503, 0), true, false},
+			"reset":                 {refuses, true, true},
+			"reset after an answer": {refuses, false, false},
+			"too slow":              {timesOut, false, true},
+			"proxy too slow":        {fails(&ProxyError{Err: tooSlow}), false, true},
+			"Prepare too slow":      {fails(&prepareError{cause{"", tooSlow}}), false, false},
+			"limit of a user":       {fails(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), false, true},
+		} {
+			r.states[0].silent, r.says["a"] = step.before, step.answer
+			r.dial(t.Context())
+			require.Equal(t, step.silent, r.states[0].silent, name)
+		}
+	})
+}
+
+// The last endpoint that is not avoided has the full limit, and so has a lone one.
+func TestLimitIsShortWhileAnotherEndpointIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			urls    []string
+			arrange func(e *endpoints)
+			want    time.Duration
+		}{
+			"lone": {[]string{"ws://a"}, func(*endpoints) {}, backoff.DefaultConnect},
+			"two":  {[]string{"ws://a", "ws://b"}, func(*endpoints) {}, briefConnect + backoff.DefaultConnect},
+			"one is avoided": {
+				[]string{"ws://a", "ws://b"},
+				func(e *endpoints) { e.hangs.unreachable("ws://a:80") },
+				2 * backoff.DefaultConnect,
+			},
+			"one asked us to wait": {
+				[]string{"ws://a", "ws://b"},
+				func(e *endpoints) { e.note(0, &Error{RetryAfter: time.Hour}) },
+				backoff.DefaultConnect,
+			},
+		} {
+			n := new(conntest.Network)
+			n.Fault("a:80", conntest.Fault{Hang: true})
+			n.Fault("b:80", conntest.Fault{Hang: true})
+			d := &WebSocket{URLs: test.urls, DialContext: n.DialContext}
+			test.arrange(d.setup())
+			start := time.Now()
+			_, err := d.Dial(t.Context())
+			require.Error(t, err)
+			require.Equal(t, test.want, time.Since(start), name)
+		}
+	})
+}
+
+func TestShortLimitIsNoLongerThanConnectTimeout(t *testing.T) {
+	brief := context.WithValue(t.Context(), briefKey{}, true)
+	for limit, want := range map[time.Duration]time.Duration{
+		0:           briefConnect,
+		time.Minute: briefConnect,
+		time.Second: time.Second,
+	} {
+		require.Equal(t, want, (&settings{connectTimeout: limit}).connectLimit(brief))
+		require.Equal(t, want, (&settings{}).connectLimit(schedule.WithAttempt(brief, schedule.Attempt{Connect: limit})))
+	}
 }
 
 // That is what shows that an endpoint is alive, not that it can be connected to.

@@ -142,6 +142,8 @@ type Request struct {
 //   - An endpoint that asked us to stay away for a time is left out until then, unless all endpoints did.
 //   - An endpoint that could not be connected to in time, or did not answer the handshake, is asked last for
 //     10 minutes. A refusal, such as 503, is an answer.
+//   - Connecting to an endpoint that has not answered yet, or not since it was too slow, may take no longer
+//     than 2 s while another endpoint is left that is not asked last for that reason.
 //   - If all endpoints fail, the most hopeful error decides what the [*Error] means, by its class of
 //     [backoff.Classify]: Overload first, because a server with too much to do needs longer waits
 //     from us; then Retry, Refresh, Slow, and Stop only if every endpoint says so.
