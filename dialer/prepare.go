@@ -77,7 +77,7 @@ func (d *WebSocket) prepare(ctx context.Context, r *request, refresh bool) error
 	case wrong != nil:
 		return &prepareError{cause{"prepare: Request.URL: " + wrong.Error(), wrong}}
 	}
-	if err := validateHeader(p.Header); err != nil {
+	if err := validateHeader(p.Header, r.secrets); err != nil {
 		return &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
 	}
 	if p.URL != given {
@@ -112,16 +112,16 @@ var handshakeHeaders = []string{
 	"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version",
 }
 
-// validateHeader returns an error if a header of h is wrong, with its name and without its value. A name that
-// is wrong is not in the error, because it may be a whole line.
-func validateHeader(h http.Header) error {
+// validateHeader returns an error if a header of h is wrong, with its name and without its value. The secrets
+// are left out of the name. A name that is wrong is not in the error, because it may be a whole line.
+func validateHeader(h http.Header, s *secrets) error {
 	for name, values := range h {
 		if err := checkToken(name); err != nil {
 			return fmt.Errorf("the name of a header %w", err)
 		}
 		for _, v := range values {
 			if !validValue(v) {
-				return fmt.Errorf("%s: a value has a line break or another control character", printable(name))
+				return fmt.Errorf("%s: a value has a line break or another control character", s.print(name))
 			}
 		}
 		for _, own := range handshakeHeaders {

@@ -82,7 +82,7 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 	if err == nil {
 		return nc, nil
 	}
-	name := printable(proxy.Scheme + "://" + hostPort(proxy))
+	name := redacted(&url.URL{Scheme: proxy.Scheme, Host: hostPort(proxy)})
 	if e, ok := err.(*answerError); ok {
 		return nil, &ProxyError{Proxy: name, StatusCode: e.code, Err: e}
 	}

@@ -7,13 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,10 +93,12 @@ var kinds = []struct {
 
 // unknown are the routes on which a secret of that kind is not known yet, or that need what the kind needs.
 var unknown = map[string][]string{
-	"prepared header": {"advised host"},
-	"prepared URL":    {"advised host"},
-	"advised URL":     {"advised host", "advised path"},
-	"proxy":           {"advised host", "Prepare"},
+	"prepared header": {"advised host", "header of Validate, secret as key"},
+	"prepared URL":    {"advised host", "header of Validate, secret as key"},
+	"advised URL":     {"advised host", "advised path", "header of Validate, secret as key"},
+	"proxy": {
+		"advised host", "Prepare", "header of Validate, secret as key", "header of Prepare, secret as key",
+	},
 }
 
 func ofUser(d *WebSocket, user, password string) []string {
@@ -166,16 +174,7 @@ var routes = []struct {
 		return x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{words}}, Host: "server.example"}
 	})},
 	{"DialContext", true, connecting(func(words string) error { return errors.New(words) })},
-	{"Prepare", true, func(t *testing.T, l *leak, words string) string {
-		before := l.dialer.Prepare
-		l.dialer.Prepare = func(ctx context.Context, r *Request) error {
-			if before != nil {
-				require.NoError(t, before(ctx, r))
-			}
-			return errors.New(words)
-		}
-		return l.printed(t)
-	}},
+	{"Prepare", true, preparing(func(_ *Request, words string) error { return errors.New(words) })},
 	{"proxy", true, func(t *testing.T, l *leak, words string) string {
 		if l.proxy == nil {
 			l.proxy = l.wsServer.proxy(t, "http", &proxyServer{})
@@ -193,6 +192,124 @@ var routes = []struct {
 	{"advised path", true, func(t *testing.T, l *leak, words string) string {
 		l.Next(text(404, ""))
 		l.ctx, _ = advise(l.ctx, "ws://server.example/"+url.PathEscape(words))
+		return l.printed(t)
+	}},
+	{"redirect to a bad URL", false, answering(func(words string) conntest.Answer {
+		return conntest.Status(301, http.Header{"Location": {"http://u:" + words + "@h:x/"}})
+	})},
+	{"redirect to a URL with a user", true, answering(func(words string) conntest.Answer {
+		to := url.URL{Scheme: "http", User: url.UserPassword("u", words), Host: "canary.example"}
+		return conntest.Status(307, http.Header{"Location": {to.String()}})
+	})},
+	{"not a WebSocket endpoint", false, answering(func(words string) conntest.Answer { return text(200, words) })},
+	{"server of TLS", false, answering(func(words string) conntest.Answer { return text(400, "HTTPS "+words) })},
+	{"long header", false, answering(func(words string) conntest.Answer {
+		return conntest.Status(503, http.Header{"X": {strings.Repeat(words, 20000)}})
+	})},
+	{"closed handshake", false, answering(func(string) conntest.Answer { return conntest.HangUp })},
+	{"limit on the handshake", false, func(t *testing.T, l *leak, _ string) string {
+		l.dialer.HandshakeTimeout = time.Second
+		l.Next(conntest.Hang, conntest.Hang)
+		return l.printed(t)
+	}},
+	{"limit on connecting", false, failing(conntest.Fault{Hang: true})},
+	{"closed connection", false, failing(conntest.Fault{Drop: true})},
+	{"refused connection", false, failing(conntest.Fault{Refuse: true})},
+	{"lookup", false, failing(conntest.Fault{Err: &net.DNSError{Name: "server.example", Err: "x"}})},
+	{"server without TLS", false, func(t *testing.T, l *leak, _ string) string {
+		secure := strings.NewReplacer("ws://", "wss://", "server.example/", "server.example:80/")
+		l.dialer.URL = secure.Replace(l.dialer.URL)
+		for i, u := range l.dialer.URLs {
+			l.dialer.URLs[i] = secure.Replace(u)
+		}
+		return l.printed(t)
+	}},
+	{"url.Error of Prepare", false, preparing(func(_ *Request, words string) error {
+		_, malformed := url.Parse("ws://u:" + words + "@h:x/?" + words)
+		get := &url.Error{Op: "Get", URL: "https://auth.example/?key=" + words, Err: errors.New("refused")}
+		return fmt.Errorf("keys: %w", errors.Join(get, malformed))
+	})},
+	{"URL of Prepare, malformed", false, prepared(func(r *Request, words string) {
+		r.URL = "ws://u:" + words + "@h:x/"
+	})},
+	{"URL of Prepare, scheme", false, prepared(func(r *Request, words string) { r.URL = words + "://host/" })},
+	{"URL of Prepare, fragment", false, prepared(func(r *Request, words string) { r.URL += "#" + words })},
+	{"URL of Prepare, host", false, prepared(func(r *Request, words string) { r.URL = `ws://a"` + words + "/" })},
+	{"header of Prepare, line as key", false, prepared(func(r *Request, words string) {
+		r.Header["X-Key: "+words] = []string{"v"}
+	})},
+	{"header of Prepare, secret as key", true, prepared(func(r *Request, words string) {
+		r.Header[inToken(words)] = []string{"\n"}
+	})},
+	{"header of Prepare, value", false, prepared(func(r *Request, words string) {
+		r.Header["X-Bad"] = []string{words + "\n"}
+	})},
+	{"header of Prepare, Host", false, prepared(func(r *Request, words string) {
+		r.Header["Host"] = []string{words + "/"}
+	})},
+	{"header of Prepare, of the handshake", false, prepared(func(r *Request, words string) {
+		r.Header["Sec-WebSocket-Protocol"] = []string{words}
+	})},
+	{"URL of Validate, malformed", false, validating(func(d *WebSocket, words string) {
+		d.URL = "ws://u:" + words + "@h:x/"
+	})},
+	{"URL of Validate, scheme", false, validating(func(d *WebSocket, words string) { d.URL = words + "://host/" })},
+	{"URL of Validate, space", false, validating(func(d *WebSocket, words string) {
+		d.URL = "ws://host/" + words + " "
+	})},
+	{"URL of Validate, fragment", false, validating(func(d *WebSocket, words string) {
+		d.URL = "ws://host/#" + words
+	})},
+	{"URL of Validate, host", false, validating(func(d *WebSocket, words string) { d.URL = `ws://a"` + words + "/" })},
+	{"URL of Validate, port", false, validating(func(d *WebSocket, words string) {
+		d.URL = "ws://u:" + url.QueryEscape(words) + "@host:0/"
+	})},
+	{"header of Validate, line as key", false, heading(func(h http.Header, words string) {
+		h["X-Key: "+words] = []string{"v"}
+	})},
+	{"header of Validate, secret as key", true, heading(func(h http.Header, words string) {
+		h[inToken(words)] = []string{"\n"}
+	})},
+	{"header of Validate, value", false, heading(func(h http.Header, words string) {
+		h["X-Bad"] = []string{words + "\n"}
+	})},
+	{"header of Validate, Host", false, heading(func(h http.Header, words string) {
+		h["Host"] = []string{words + "/"}
+	})},
+	{"header of Validate, of the handshake", false, heading(func(h http.Header, words string) {
+		h["Sec-WebSocket-Protocol"] = []string{words}
+	})},
+	{"subprotocol of Validate", false, validating(func(d *WebSocket, words string) {
+		d.Subprotocols = append(d.Subprotocols, words)
+	})},
+	{"repeated subprotocol of Validate", false, validating(func(d *WebSocket, words string) {
+		d.Subprotocols = append(d.Subprotocols, inToken(words), inToken(words))
+	})},
+	{"Proxy", false, choosing(func(words string) (*url.URL, error) { return nil, errors.New(words) })},
+	{"scheme of a proxy", false, choosing(func(words string) (*url.URL, error) {
+		return &url.URL{Scheme: words, Host: proxyAddr, User: url.UserPassword("u", words)}, nil
+	})},
+	{"host of a proxy", false, choosing(func(words string) (*url.URL, error) {
+		return &url.URL{Scheme: "http", Host: `p"` + words, User: url.UserPassword("u", words)}, nil
+	})},
+	{"port of a proxy", false, choosing(func(words string) (*url.URL, error) {
+		return &url.URL{Scheme: "http", Host: "p.example:0", User: url.UserPassword("u", words)}, nil
+	})},
+	{"proxy that cannot be reached", false, choosing(func(words string) (*url.URL, error) {
+		return &url.URL{Scheme: "http", Host: "p.example", User: url.UserPassword("u", words)}, nil
+	})},
+	{"SOCKS5, login refused", false, throughSOCKS5("u", 0)},
+	{"SOCKS5, request refused", false, throughSOCKS5("", 2)},
+	{"SOCKS5, unknown reply", false, throughSOCKS5("", 77)},
+	{"SOCKS5, text", false, func(t *testing.T, l *leak, words string) string {
+		l.useSOCKS5(t, words)
+		l.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) {
+			p.Inject(conntest.ToClient, []byte(words))
+		}})
+		return l.printed(t)
+	}},
+	{"SOCKS5, long login", false, func(t *testing.T, l *leak, words string) string {
+		l.useSOCKS5(t, strings.Repeat(words, 40)).user = "u"
 		return l.printed(t)
 	}},
 	{"close reason", true, func(t *testing.T, l *leak, words string) string {
@@ -238,6 +355,95 @@ func connecting(fail func(words string) error) func(*testing.T, *leak, string) s
 	}
 }
 
+func failing(f conntest.Fault) func(*testing.T, *leak, string) string {
+	return func(t *testing.T, l *leak, _ string) string {
+		l.network.Fault(serverAddr, f)
+		l.network.Fault(proxyAddr, f)
+		return l.printed(t)
+	}
+}
+
+func preparing(prepare func(r *Request, words string) error) func(*testing.T, *leak, string) string {
+	return func(t *testing.T, l *leak, words string) string {
+		before := l.dialer.Prepare
+		l.dialer.Prepare = func(ctx context.Context, r *Request) error {
+			if before != nil {
+				require.NoError(t, before(ctx, r))
+			}
+			return prepare(r, words)
+		}
+		return l.printed(t)
+	}
+}
+
+func prepared(change func(r *Request, words string)) func(*testing.T, *leak, string) string {
+	return preparing(func(r *Request, words string) error { change(r, words); return nil })
+}
+
+// validating returns what is printed of the error of Validate.
+func validating(change func(d *WebSocket, words string)) func(*testing.T, *leak, string) string {
+	return func(t *testing.T, l *leak, words string) string {
+		url, urls := l.dialer.URL, l.dialer.URLs
+		change(l.dialer, words)
+		if l.dialer.URL != url && urls != nil {
+			l.dialer.URL, l.dialer.URLs = "", append(urls, l.dialer.URL)
+		}
+		err := l.dialer.Validate()
+		require.Error(t, err)
+		_, failed := l.dialer.Dial(l.ctx)
+		require.Equal(t, err, failed)
+		require.Empty(t, l.dialer.Endpoint())
+		require.Empty(t, l.dialer.Host())
+		return fmt.Sprintf("%v\n%+v\n%s", err, err, errors.Unwrap(err))
+	}
+}
+
+func heading(change func(h http.Header, words string)) func(*testing.T, *leak, string) string {
+	return validating(func(d *WebSocket, words string) {
+		if d.Header == nil {
+			d.Header = http.Header{}
+		}
+		change(d.Header, words)
+	})
+}
+
+func choosing(choose func(words string) (*url.URL, error)) func(*testing.T, *leak, string) string {
+	return func(t *testing.T, l *leak, words string) string {
+		l.dialer.Proxy = func(*http.Request) (*url.URL, error) { return choose(words) }
+		return l.printed(t)
+	}
+}
+
+// throughSOCKS5 dials through a SOCKS5 proxy that accepts no login of ours if it has a user, and else replies so.
+func throughSOCKS5(user string, reply byte) func(*testing.T, *leak, string) string {
+	return func(t *testing.T, l *leak, words string) string {
+		p := l.useSOCKS5(t, words)
+		p.user, p.reply = user, reply
+		return l.printed(t)
+	}
+}
+
+// useSOCKS5 has the dialer use a SOCKS5 proxy, with that password.
+func (l *leak) useSOCKS5(t *testing.T, password string) *proxyServer {
+	if l.proxy == nil {
+		l.proxy = l.wsServer.proxy(t, "socks5", &proxyServer{})
+	}
+	l.proxy.user = ""
+	to := &url.URL{Scheme: "socks5", Host: proxyAddr, User: url.UserPassword("u", password)}
+	l.dialer.Proxy = http.ProxyURL(to)
+	return l.proxy
+}
+
+// inToken returns words as a subprotocol, or as the name of a header.
+func inToken(words string) string {
+	return strings.Map(func(r rune) rune {
+		if checkToken(string(r)) == nil {
+			return r
+		}
+		return '-'
+	}, words)
+}
+
 // inHost returns words as the host of a URL.
 func inHost(words string) string {
 	return strings.Map(func(r rune) rune {
@@ -278,6 +484,10 @@ func TestNoSecretOfADialIsPrinted(t *testing.T) {
 							}
 							printed := r.take(t, l, canary+" "+seen[i])
 							requireNoPart(t, printed, append(seen, secret)...)
+							for line := range strings.SplitSeq(printed, "\n") {
+								require.True(t, isPrintable(line), line)
+								require.Less(t, len(line), 1000)
+							}
 							require.Equal(t, r.shows, strings.Contains(printed, canary), printed)
 						})
 						if last {
@@ -301,6 +511,41 @@ func requireNoPart(t *testing.T, text string, secrets ...string) {
 			require.NotContains(t, lower(text), lower(s))
 		}
 	}
+}
+
+// Only the method print, which knows the secrets of a dial, makes a text fit for a log.
+func TestOnlySecretsPrintWhatOthersWrote(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var users []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok && id.Name == "printable" {
+					users = append(users, declared(decl))
+				}
+				return true
+			})
+		}
+	}
+	require.ElementsMatch(t, []string{"printable", "secrets.print"}, users, "the function and its one caller")
+}
+
+// declared returns the name of a function or method, or "" for another declaration.
+func declared(decl ast.Decl) string {
+	f, ok := decl.(*ast.FuncDecl)
+	if !ok {
+		return ""
+	}
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	return strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*") + "." + f.Name.Name
 }
 
 // hiding returns what hide leaves of text.

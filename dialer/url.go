@@ -95,8 +95,9 @@ func validPort(port string) bool {
 	return err == nil && n > 0
 }
 
-// redacted returns u, which is of the configuration, as it may be printed.
-func redacted(u *url.URL) string { return printable(withoutQuery(u)) }
+// redacted returns u, which is of the configuration, as it may be printed. Its scheme, host and path are
+// shown, even if they have a word that is a secret elsewhere, such as the user "feed" of wss://feed@feed.example.
+func redacted(u *url.URL) string { return (*secrets)(nil).print(withoutQuery(u)) }
 
 // withoutQuery returns the scheme, host and path of u.
 func withoutQuery(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }

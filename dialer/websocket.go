@@ -253,7 +253,7 @@ func (d *WebSocket) setup() *endpoints {
 
 // validate checks the options that only a WebSocket has, but not the URLs.
 func (d *WebSocket) validate() error {
-	if err := validateHeader(d.Header); err != nil {
+	if err := validateHeader(d.Header, d.secrets); err != nil {
 		return fmt.Errorf("Header: %w", err)
 	}
 	for i, s := range d.Subprotocols {
