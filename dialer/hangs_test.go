@@ -222,13 +222,14 @@ func TestFullEndpointIsNotAvoided(t *testing.T) {
 type twoEndpoints struct {
 	*WebSocket
 	network *conntest.Network
+	a       *conntest.Server
 }
 
 func newTwoEndpoints(t *testing.T, faultsOfA ...conntest.Fault) *twoEndpoints {
 	n := new(conntest.Network)
-	for _, addr := range []string{"a.test:80", "b.test:80"} {
-		t.Cleanup(conntest.NewServer(n, addr, nil).Close)
-	}
+	a, b := conntest.NewServer(n, "a.test:80", nil), conntest.NewServer(n, "b.test:80", nil)
+	t.Cleanup(a.Close)
+	t.Cleanup(b.Close)
 	n.Fault("a.test:80", faultsOfA...)
 	return &twoEndpoints{
 		WebSocket: &WebSocket{
@@ -237,6 +238,7 @@ func newTwoEndpoints(t *testing.T, faultsOfA ...conntest.Fault) *twoEndpoints {
 			Rand:        rand.NewPCG(1, 2),
 		},
 		network: n,
+		a:       a,
 	}
 }
 
@@ -372,7 +374,8 @@ func TestShortLimitIsNoLongerThanConnectTimeout(t *testing.T) {
 		time.Second: time.Second,
 	} {
 		require.Equal(t, want, (&settings{connectTimeout: limit}).connectLimit(brief))
-		require.Equal(t, want, (&settings{}).connectLimit(schedule.WithAttempt(brief, schedule.Attempt{Connect: limit})))
+		ctx := schedule.WithAttempt(brief, schedule.Attempt{Connect: limit})
+		require.Equal(t, want, (&settings{}).connectLimit(ctx))
 	}
 }
 
