@@ -398,6 +398,7 @@ func TestASecondReaderGetsAnError(t *testing.T) {
 }
 
 func TestNewFramedNamesTheOptionThatIsWrong(t *testing.T) {
+	require.NoError(t, (&conn.FramedOptions{Type: conn.Binary}).Validate())
 	client, _, _ := connect(t)
 	for want, f := range map[string]func() (*conn.Framed, error){
 		"conn: no net.Conn to frame": func() (*conn.Framed, error) { return conn.NewFramed(nil, conn.Lines{}, nil) },

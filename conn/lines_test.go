@@ -83,6 +83,23 @@ func TestTheSmallerLimitOfALineHolds(t *testing.T) {
 	}
 }
 
+func TestTheSmallestLimitOfALineIsOneByte(t *testing.T) {
+	l := conn.Lines{Limit: 1}
+	_, err := l.AppendFrame(nil, []byte("a"))
+	require.NoError(t, err)
+	_, err = l.AppendFrame(nil, []byte("ab"))
+	require.ErrorIs(t, err, conn.ErrBadMessage)
+	_, err = frames(l, "a\nab\n", 100)
+	require.Equal(t, &conn.TooBigError{Limit: 1}, err)
+}
+
+// A Framer may be given a buffer that has bytes of an earlier message.
+func TestALineReplacesWhatIsInTheBuffer(t *testing.T) {
+	got, err := conn.Lines{}.ReadFrame(bufio.NewReader(strings.NewReader("new\n")), []byte("old"), 100)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(got))
+}
+
 // Without a limit this would grow until the memory ends.
 func TestALineWithoutEndIsGivenUpAtTheLimit(t *testing.T) {
 	endless := &zeros{}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -167,9 +169,71 @@ func TestCloseOfANetConnUnblocksEveryCall(t *testing.T) {
 			require.ErrorIs(t, <-ended, net.ErrClosed)
 		}
 		require.ErrorIs(t, nc.SetDeadline(time.Now()), net.ErrClosed)
+		require.ErrorIs(t, nc.SetReadDeadline(time.Now()), net.ErrClosed)
+		require.ErrorIs(t, nc.SetWriteDeadline(time.Now()), net.ErrClosed)
 		_, err := nc.Read(nil)
 		require.ErrorIs(t, err, net.ErrClosed)
 	})
+}
+
+func TestReadOfNothingDoesNotWait(t *testing.T) {
+	inNetConn(t, func(t *testing.T, nc net.Conn, peer *conntest.Fake) {
+		n, err := nc.Read(nil)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+func TestAnEmptyMessageIsNoRead(t *testing.T) {
+	inNetConn(t, func(t *testing.T, nc net.Conn, peer *conntest.Fake) {
+		peer.Deliver(conn.BinaryMessage(nil))
+		peer.Deliver(conn.BinaryMessage([]byte("x")))
+		n, err := nc.Read(make([]byte, 10))
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
+
+// The end of the stream of a half-closer is that of its direction.
+func TestTheEndOfAFramedNetConnIsEOF(t *testing.T) {
+	s := framed(t, conn.Lines{}, nil)
+	nc := conn.NetConn(s.Framed, conn.Binary)
+	defer nc.Close()
+	s.send(t, "x\n")
+	s.peer.Close()
+	got, err := io.ReadAll(nc)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(got))
+}
+
+// Each Read has a part of a message, and no part comes twice.
+func TestReadersOfANetConnTakeTurns(t *testing.T) {
+	s := framed(t, conn.Lines{}, nil)
+	nc := conn.NetConn(s.Framed, conn.Binary)
+	defer nc.Close()
+	go func() {
+		for i := range 2000 {
+			s.peer.Write([]byte{byte(i % 7), byte(i % 7), '\n'})
+		}
+		s.peer.Close()
+	}()
+	var counts [8]atomic.Int64
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for p := []byte{0}; ; {
+				n, err := nc.Read(p)
+				if err != nil {
+					return
+				}
+				counts[p[0]].Add(int64(n))
+			}
+		})
+	}
+	readers.Wait()
+	for b := range 7 {
+		require.EqualValues(t, 2*((2000+6-b)/7), counts[b].Load(), b)
+	}
 }
 
 // Only an end on purpose is io.EOF, because many readers take that for success.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,13 +66,18 @@ func TestEachFrameHasAKeyOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Write(TextMessage("the same")))
 	require.NoError(t, l.Write(BinaryMessage(make([]byte, 4*fragment))))
+	const controls = 3
+	for range controls {
+		require.NoError(t, l.wire.stream.out.control(opPong, []byte("the same")))
+	}
+	l.wire.stream.out.settle(time.Minute)
 	keys := map[uint32]bool{0: true}
 	for stream := []byte(strings.Join(body.writes, "")); len(stream) > 0; {
 		h, _ := parseHeader(stream)
 		keys[binary.BigEndian.Uint32(stream[h.size:])] = true
 		stream = stream[h.whole():]
 	}
-	require.Len(t, keys, 1+frames)
+	require.Len(t, keys, 1+frames+controls)
 }
 
 func make64(m Message) (ms []Message) {
