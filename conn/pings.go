@@ -10,27 +10,31 @@ import (
 // pingList holds the pings of a connection that wait for their answers, the oldest first.
 type pingList struct {
 	mu      sync.Mutex
-	sent    uint64 // how many there were
+	sent    uint64 // how many there were; the number of the last
 	waiting []*waitingPing
 	over    bool // the connection has ended
 }
 
 type waitingPing struct {
-	payload string
-	answer  chan error // has room for one
+	number uint64     // as its payload says
+	answer chan error // has room for one
 }
 
-func (p *pingList) begin() *waitingPing {
+// send adds a ping to out. It holds the lock meanwhile, so that pings are sent in the order of their numbers.
+func (p *pingList) send(out *sender) (*waitingPing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sent++
-	w := &waitingPing{payload: strconv.FormatUint(p.sent, 10), answer: make(chan error, 1)}
 	if p.over {
-		w.answer <- net.ErrClosed
-	} else {
-		p.waiting = append(p.waiting, w)
+		return nil, net.ErrClosed
 	}
-	return w
+	p.sent++
+	var digits [20]byte // of any uint64
+	if err := out.control(opPing, strconv.AppendUint(digits[:0], p.sent, 10)); err != nil {
+		return nil, err
+	}
+	w := &waitingPing{number: p.sent, answer: make(chan error, 1)}
+	p.waiting = append(p.waiting, w)
+	return w, nil
 }
 
 // forget ends the wait of w.
@@ -46,16 +50,22 @@ func (p *pingList) forget(w *waitingPing) {
 }
 
 // answered notes a pong. A peer may leave out the answers to earlier pings (RFC 6455, section
-// 5.5.3).
+// 5.5.3), and the Ping that it answers may have ended.
 func (p *pingList) answered(payload []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, w := range p.waiting {
-		if w.payload == string(payload) {
-			p.tell(i+1, nil)
-			return
-		}
+	if len(p.waiting) == 0 { // a peer may send pongs without a pause
+		return
 	}
+	number, err := strconv.ParseUint(string(payload), 10, 64)
+	if err != nil || number > p.sent {
+		return
+	}
+	n := 0
+	for n < len(p.waiting) && p.waiting[n].number <= number {
+		n++
+	}
+	p.tell(n, nil)
 }
 
 // end ends all waits, because the connection has ended.

@@ -16,11 +16,11 @@ func (c *WebSocket) Ping(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("ping: %w", context.Cause(ctx))
 	}
-	p := c.wire.pings.begin()
-	defer c.wire.pings.forget(p)
-	if err := c.wire.stream.out.control(opPing, []byte(p.payload)); err != nil {
+	p, err := c.wire.pings.send(&c.wire.stream.out)
+	if err != nil {
 		return &lostError{"ping", c.why(err)}
 	}
+	defer c.wire.pings.forget(p)
 	select {
 	case err := <-p.answer:
 		if err != nil {

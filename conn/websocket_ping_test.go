@@ -156,6 +156,40 @@ func TestLatePongAnswersNoLaterPing(t *testing.T) {
 	})
 }
 
+// RFC 6455, section 5.5.3: a peer may answer only the last of several pings.
+func TestPongAnswersPingsBeforeOneThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		read := l.reading()
+		wait := background(func() error { return l.Ping(context.Background()) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		require.ErrorIs(t, l.Ping(ctx), context.DeadlineExceeded)
+		l.send(frame(fin|pong, "2"))
+		takes(t, 0, func() { require.NoError(t, wait()) })
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	})
+}
+
+func TestPongWithForeignPayloadAnswersNoPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		read := l.reading()
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		wait := background(func() error { return l.Ping(ctx) })
+		synctest.Wait()
+		for _, payload := range []string{"", "0", "2", "-1", "1.0", "x", "18446744073709551616"} {
+			l.send(frame(fin|pong, payload))
+		}
+		require.ErrorIs(t, wait(), context.DeadlineExceeded)
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	})
+}
+
 // The peer has sent its close frame, and Read waits until the answer is sent: every other call
 // fails with that cause.
 func TestPingBehindTheGoodbyeSaysWhy(t *testing.T) {
