@@ -21,14 +21,30 @@ type outgoing struct {
 	tickets int       // how many goroutines have asked for it
 	serving int       // whose turn it is: the number of the ticket
 
-	added   int64 // bytes of all frames so far
-	sent    int64 // of them, bytes that the kernel has taken
-	start   int64 // where in added the message under way begins; -1: nowhere yet
-	origin  int64 // where in added the messages of this turn begin; -1: nowhere yet
-	answers int   // to pings, since buf was last taken
+	added  int64 // bytes of all frames so far
+	sent   int64 // of them, bytes that the kernel has taken
+	start  int64 // where in added the message under way begins; -1: nowhere yet
+	origin int64 // where in added the messages of this turn begin; -1: nowhere yet
 
-	late   []byte // payload of the last ping if it exceeded the limit on waiting answers
+	pings, pongs backlog
+}
+
+// backlog bounds the control frames of one kind that wait: maxWaiting frames in the buffer, and of those after them
+// the payload of the last.
+type backlog struct {
+	count  int    // frames in the buffer
+	late   []byte // the payload if isLate, otherwise memory for the next
 	isLate bool
+}
+
+// admit reports whether a frame may be added to the buffer. Otherwise it keeps the payload.
+func (b *backlog) admit(payload []byte) bool {
+	if b.count == maxWaiting {
+		b.late, b.isLate = append(b.late[:0], payload...), true
+		return false
+	}
+	b.count++
+	return true
 }
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
@@ -54,6 +70,18 @@ func (o *outgoing) append(first byte, key, payload []byte) {
 	before := len(o.buf)
 	o.buf = appendFrame(o.buf, first, key, payload)
 	o.added += int64(len(o.buf) - before)
+}
+
+// appendLate begins a new buffer with the frame that b has kept, if it has one.
+func (o *outgoing) appendLate(op byte, b *backlog) {
+	b.count = 0
+	if !b.isLate {
+		return
+	}
+	var key [keySize]byte
+	_, _ = rand.Read(key[:]) // never fails
+	o.append(bitFIN|op, key[:], b.late)
+	b.count, b.isLate = 1, false
 }
 
 // next returns where the message lies that was added last, and announces the next one of

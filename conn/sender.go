@@ -24,10 +24,10 @@ const (
 	// find their turn.
 	fragment = 32 << 10
 
-	// maxAnswers is how many answers to pings may wait. Of the others only the last is kept
-	// (RFC 6455, section 5.5.3), so that a peer that pings and does not read fills no memory of
-	// ours, and does not stop Read.
-	maxAnswers = 256
+	// maxWaiting is how many answers to pings may wait, and how many pings. Of the others only the last is
+	// kept, so that a peer that does not read fills no memory of ours, and does not stop Read. The peer needs
+	// no other answer (RFC 6455, section 5.5.3), and we need no other answer to our pings.
+	maxWaiting = 256
 )
 
 // enter returns s.out, which it makes if there is none; the caller calls leave in the end.
@@ -35,7 +35,14 @@ const (
 func (s *sender) enter() *outgoing {
 	if s.out == nil {
 		o := outgoings.Get().(*outgoing)
-		*o = outgoing{buf: o.buf[:0], spare: o.spare[:0], late: o.late[:0], start: -1, origin: -1}
+		*o = outgoing{
+			buf:    o.buf[:0],
+			spare:  o.spare[:0],
+			start:  -1,
+			origin: -1,
+			pings:  backlog{late: o.pings.late},
+			pongs:  backlog{late: o.pongs.late},
+		}
 		o.moved.L, o.turn.L = &s.mu, &s.mu
 		s.out = o
 	}
@@ -75,11 +82,8 @@ func (s *sender) control(op byte, payload []byte) error {
 	switch {
 	case op == opClose: // nothing follows it (RFC 6455, section 5.5.1)
 		s.to.wire.closeSent.Store(true)
-	case op == opPong && o.answers == maxAnswers:
-		o.late, o.isLate = append(o.late[:0], payload...), true
-		return nil
-	case op == opPong:
-		o.answers++
+	case op == opPing && !o.pings.admit(payload), op == opPong && !o.pongs.admit(payload):
+		return nil // push sends it
 	}
 	o.append(bitFIN|op, key[:], payload)
 	return nil
@@ -189,12 +193,10 @@ func (s *sender) push() {
 			continue
 		}
 		buf, at, origin := o.buf, o.sent, o.origin
-		o.buf, o.pushing, o.answers = o.spare[:0], true, 0
-		if o.isLate && !s.to.wire.closeSent.Load() {
-			var key [keySize]byte
-			_, _ = rand.Read(key[:]) // never fails
-			o.append(bitFIN|opPong, key[:], o.late)
-			o.isLate, o.answers = false, 1
+		o.buf, o.pushing = o.spare[:0], true
+		if !s.to.wire.closeSent.Load() { // otherwise no frame may follow (RFC 6455, section 5.5.1)
+			o.appendLate(opPing, &o.pings)
+			o.appendLate(opPong, &o.pongs)
 		}
 		s.mu.Unlock()
 		sent, err := s.write(buf, at, origin)

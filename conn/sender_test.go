@@ -320,14 +320,101 @@ func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 		l.wire.stream.out.mu.Lock()
 		waiting := len(l.wire.stream.out.out.buf)
 		l.wire.stream.out.mu.Unlock()
-		require.LessOrEqual(t, waiting, maxAnswers*(6+125))
+		require.LessOrEqual(t, waiting, maxWaiting*(6+125))
 		l.client().fill(1 << 30)
 		synctest.Wait()
 		firsts := sentFrames(l.raw.in.data)
-		require.GreaterOrEqual(t, len(firsts), maxAnswers)
-		require.LessOrEqual(t, len(firsts), 2*maxAnswers+1)
+		require.GreaterOrEqual(t, len(firsts), maxWaiting)
+		require.LessOrEqual(t, len(firsts), 2*maxWaiting+1)
 		last := l.raw.in.data[len(l.raw.in.data)-(2+4+4):]
 		require.Equal(t, "last", unmasked(slices.Clone(last)))
+	})
+}
+
+// Promise 2. The answer to the last ping answers all.
+func TestPingsToPeerThatDoesNotReadTakeBoundedMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
+		l.client().fill(0)
+		read := l.reading()
+		ctx, cancel := context.WithCancel(t.Context())
+		early := background(func() error { return l.Ping(context.Background()) })
+		synctest.Wait()
+		var ended []func() error
+		for range 10_000 {
+			ended = append(ended, background(func() error { return l.Ping(ctx) }))
+		}
+		synctest.Wait()
+		last := background(func() error { return l.Ping(context.Background()) })
+		synctest.Wait()
+		cancel()
+		for _, wait := range ended {
+			require.ErrorIs(t, wait(), context.Canceled)
+		}
+		l.wire.stream.out.mu.Lock()
+		waiting := len(l.wire.stream.out.out.buf)
+		l.wire.stream.out.mu.Unlock()
+		require.LessOrEqual(t, waiting, maxWaiting*(2+keySize+len("10002")))
+
+		l.client().fill(1 << 30)
+		synctest.Wait()
+		sent := l.raw.in.data
+		require.LessOrEqual(t, len(sentFrames(sent)), 2*maxWaiting+1)
+		payload := unmasked(slices.Clone(sent[len(sent)-(2+keySize+len("10002")):]))
+		require.Equal(t, "10002", payload)
+		l.send(frame(fin|pong, payload))
+		require.NoError(t, early())
+		require.NoError(t, last())
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	})
+}
+
+// Of pings that goroutines send at the same time the last one on the wire has the largest number.
+func TestConcurrentPingsAreAllAnsweredAfterFullWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
+			l.client().fill(0)
+			read := l.reading()
+			var waits []func() error
+			for range 2 * maxWaiting {
+				waits = append(waits, background(func() error { return l.Ping(context.Background()) }))
+			}
+			synctest.Wait()
+			l.client().fill(1 << 30)
+			peer := background(func() error { _, _, err := l.peer.Read(context.Background()); return err })
+			for _, wait := range waits {
+				require.NoError(t, wait())
+			}
+			require.NoError(t, l.CloseNow())
+			require.Error(t, read())
+			require.Error(t, peer())
+		}
+	})
+}
+
+// RFC 6455, section 5.5.1.
+func TestPingThatWaitsIsNotSentBehindCloseFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
+		l.client().fill(0)
+		var waits []func() error
+		for range 2 * (1 + maxWaiting) {
+			waits = append(waits, background(func() error { return l.Ping(context.Background()) }))
+			synctest.Wait()
+		}
+		wait := background(func() error { return l.StartClose(1000, "") })
+		synctest.Wait()
+		l.client().fill(1 << 30)
+		require.NoError(t, wait())
+		firsts := sentFrames(l.raw.in.data)
+		require.EqualValues(t, fin|close8, firsts[len(firsts)-1])
+		require.Len(t, firsts, 1+maxWaiting+1)
+		require.NoError(t, l.CloseNow())
+		for _, wait := range waits {
+			require.Error(t, wait())
+		}
 	})
 }
 
