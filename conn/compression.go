@@ -2,12 +2,12 @@ package conn
 
 import (
 	"compress/flate"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // compression is permessage-deflate as both sides have agreed on it (RFC 7692, section
@@ -28,44 +28,103 @@ type target struct{ io.Writer }
 // windowSize is the largest distance, in bytes, that a message may refer back.
 const windowSize = 32 << 10
 
+// The names of the extension and of its parameters (RFC 7692, section 7.1).
+const (
+	permessageDeflate = "permessage-deflate"
+	serverForgets     = "server_no_context_takeover"
+	clientForgets     = "client_no_context_takeover"
+	serverWindow      = "server_max_window_bits"
+)
+
+const extensionsHeader = "Sec-Websocket-Extensions"
+
 // agreed returns the compression that was offered in a request and accepted in a 101 response, or
-// nil. coder/websocket refuses a response with any other extension. Each side may rule out that
-// messages refer to those before them (RFC 7692, section 7.1.1).
-func agreed(offer, answer http.Header) *compression {
-	const name = "permessage-deflate"
-	accepted := parameters(answer)
-	if !slices.Contains(accepted, name) || !slices.Contains(parameters(offer), name) {
-		return nil
+// nil. Each side may rule out that messages refer to those before them (RFC 7692, section 7.1.1). The error
+// is why the client must fail the connection: an extension that was not offered (RFC 6455, section 4.1), or
+// a parameter that was not offered, comes twice or is invalid (RFC 7692, section 7.1).
+func agreed(offer, answer http.Header) (*compression, error) {
+	accepted := extensions(answer)
+	if len(accepted) == 0 {
+		return nil, nil
 	}
-	const ours, theirs = "client_no_context_takeover", "server_no_context_takeover"
-	return &compression{
-		takeover: !slices.Contains(accepted, theirs),
-		reach:    reach(accepted),
-		keeps:    !slices.Contains(accepted, ours) && !slices.Contains(parameters(offer), ours),
-	}
-}
-
-// reach returns how far back, in bytes, a message of the peer may refer according to the parameters
-// that it has accepted (RFC 7692, section 7.1.2.1). A window of 8 bits counts as one of 9, because
-// zlib replaces it by that.
-func reach(accepted []string) int {
-	for _, p := range accepted {
-		bits, ok := strings.CutPrefix(p, "server_max_window_bits=")
-		if !ok {
-			continue
-		}
-		if n, err := strconv.Atoi(strings.Trim(bits, `"`)); err == nil && n >= 8 && n < 15 {
-			return 1 << max(n, 9)
+	c := &compression{takeover: true, reach: windowSize, keeps: true}
+	offered := false
+	for _, e := range extensions(offer) {
+		if e[0] == permessageDeflate {
+			offered = true
+			c.keeps = c.keeps && !slices.Contains(e, clientForgets)
 		}
 	}
-	return windowSize
+	if !offered || len(accepted) > 1 || accepted[0][0] != permessageDeflate {
+		return nil, wrongAnswer("an extension that was not offered", extensionsIn(answer))
+	}
+	for i, p := range accepted[0][1:] {
+		if err := c.accept(p, accepted[0][1:][:i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
-// parameters returns the names of the extensions in h and their parameters. White space is what
-// coder/websocket takes for it.
-func parameters(h http.Header) []string {
-	all := strings.Join(h.Values("Sec-Websocket-Extensions"), ",")
-	return strings.FieldsFunc(all, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
+// accept applies a parameter that the server has accepted after the parameters before.
+func (c *compression) accept(parameter string, before []string) error {
+	name, value, hasValue := strings.Cut(parameter, "=")
+	valid := !hasValue
+	switch name {
+	case serverForgets:
+		c.takeover = false
+	case clientForgets:
+		c.keeps = false
+	case serverWindow:
+		c.reach, valid = reach(value)
+	default:
+		return wrongAnswer("a parameter of permessage-deflate that was not offered", parameter)
+	}
+	for _, p := range before {
+		if same, _, _ := strings.Cut(p, "="); same == name {
+			return wrongAnswer("a parameter of permessage-deflate that comes twice", parameter)
+		}
+	}
+	if !valid {
+		return wrongAnswer("a parameter of permessage-deflate with an invalid value", parameter)
+	}
+	return nil
+}
+
+func wrongAnswer(what, header string) error {
+	return &ProtocolError{Err: fmt.Errorf("%s: %q", what, cutReason(header))}
+}
+
+// reach returns how far back, in bytes, a message of the peer may refer with this value of server_max_window_bits:
+// 8 to 15, in quotes or not (RFC 7692, section 7.1.2.1). A window of 8 bits counts as one of 9, because zlib replaces
+// it by that.
+func reach(value string) (n int, valid bool) {
+	if len(value) > 2 && value[0] == '"' && value[len(value)-1] == '"' {
+		value = value[1 : len(value)-1]
+	}
+	bits, err := strconv.Atoi(value)
+	if err != nil || bits < 8 || bits > 15 || strconv.Itoa(bits) != value {
+		return 0, false
+	}
+	return 1 << max(bits, 9), true
+}
+
+func extensionsIn(h http.Header) string { return strings.Join(h.Values(extensionsHeader), ", ") }
+
+// extensions returns the extensions in h, each as its name and its parameters (RFC 6455, section 9.1). Empty
+// elements of the list do not count (RFC 9110, section 5.6.1.2). No extension of ours has a comma or a semicolon
+// in quotes.
+func extensions(h http.Header) (all [][]string) {
+	for _, element := range strings.Split(extensionsIn(h), ",") {
+		e := strings.Split(element, ";")
+		for i := range e {
+			e[i] = strings.Trim(e[i], " \t")
+		}
+		if len(e) > 1 || e[0] != "" {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // remember keeps p, which is a part of a message, for later messages that refer to it (RFC 7692,

@@ -75,7 +75,8 @@ func (e *CloseError) CloseCode() int { return e.Code }
 
 // ProtocolError is the error of Read when the peer has broken the rules of the
 // protocol: a wrong header, a continuation of nothing, corrupt compression, or, with
-// [WebSocketOptions.CheckUTF8], a text that is not UTF-8.
+// [WebSocketOptions.CheckUTF8], a text that is not UTF-8. It is also the error of a handshake in which
+// the server has answered with an extension that was not offered.
 type ProtocolError struct {
 	Err  error // what was wrong
 	code int   // for CloseCode; 0: 1002

@@ -8,7 +8,9 @@ import (
 )
 
 // Transport returns rt with a body of its own for a 101 response: above TLS, so that a
-// [WebSocket] can take the connection over from coder/websocket after the handshake. Other
+// [WebSocket] can take the connection over from coder/websocket after the handshake. It negotiates
+// compression from the offer in the request: the response that it returns has no Sec-WebSocket-Extensions, and the
+// error is a [ProtocolError] if the server has answered with what was not offered. Other
 // responses pass unchanged. A nil rt is [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
@@ -27,10 +29,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		return resp, err
 	}
-	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
-		s := newStream(t.wire, body)
-		s.inflate = agreed(r.Header, resp.Header)
-		t.wire.stream, resp.Body = s, &s.shell
+	body, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok {
+		return resp, nil
 	}
+	s := newStream(t.wire, body)
+	if s.inflate, err = agreed(r.Header, resp.Header); err != nil {
+		_ = body.Close()
+		return nil, err
+	}
+	resp.Header.Del(extensionsHeader) // or coder/websocket would check it by other rules
+	t.wire.stream, resp.Body = s, &s.shell
 	return resp, nil
 }

@@ -163,37 +163,122 @@ func TestReadingCompressedMessagesAllocatesNothing(t *testing.T) {
 	}))
 }
 
-func TestWhatThePeersHaveAgreedOn(t *testing.T) {
-	of := func(lines ...string) http.Header { return http.Header{"Sec-Websocket-Extensions": lines} }
-	offer := of("permessage-deflate")
-	require.Nil(t, agreed(offer, of()))
-	// white space, as coder/websocket sees it
-	for _, nothing := range []string{",", "", " \t,", "\u00a0", "\u0085,\u2003"} {
-		require.Nil(t, agreed(offer, of(nothing, "")), nothing)
-	}
-	require.Nil(t, agreed(of(), offer))
+func extensionsOf(lines ...string) http.Header { return http.Header{extensionsHeader: lines} }
 
+func TestCompressionIsAsAgreed(t *testing.T) {
 	const all = windowSize
-	clientForgets := of("permessage-deflate; client_no_context_takeover")
-	serverForgets := of("permessage-deflate", "x; server_no_context_takeover")
-	require.Equal(t, &compression{takeover: true, reach: all}, agreed(offer, clientForgets))
-	require.Equal(t, &compression{keeps: true, reach: all}, agreed(offer, serverForgets))
-	require.Equal(t, &compression{takeover: true, reach: all}, agreed(clientForgets, offer))
-
-	for bits, want := range map[string]int{
-		"8":    512,
-		"9":    512,
-		`"10"`: 1024,
-		"14":   16384,
-		"15":   all,
-		"16":   all,
-		"7":    all,
-		"":     all,
-		"x":    all,
+	plain := []string{"permessage-deflate"}
+	for _, c := range []struct {
+		offer, answer []string
+		want          *compression
+	}{
+		{plain, nil, nil},
+		{plain, []string{","}, nil},
+		{plain, []string{"", " \t,"}, nil},
+		{nil, nil, nil},
+		{plain, plain, &compression{takeover: true, keeps: true, reach: all}},
+		{plain, []string{"", " permessage-deflate\t,"}, &compression{takeover: true, keeps: true, reach: all}},
+		{append(plain, "x"), plain, &compression{takeover: true, keeps: true, reach: all}},
+		{
+			plain, []string{"permessage-deflate; client_no_context_takeover"},
+			&compression{takeover: true, reach: all},
+		},
+		{
+			plain, []string{"permessage-deflate ;server_no_context_takeover"},
+			&compression{keeps: true, reach: all},
+		},
+		{[]string{"permessage-deflate; client_no_context_takeover"}, plain, &compression{takeover: true, reach: all}},
+		{
+			plain, []string{"permessage-deflate; server_max_window_bits=10; client_no_context_takeover"},
+			&compression{takeover: true, reach: 1 << 10},
+		},
 	} {
-		c := agreed(offer, of("permessage-deflate; server_max_window_bits="+bits))
+		got, err := agreed(extensionsOf(c.offer...), extensionsOf(c.answer...))
+		require.NoError(t, err, "%q", c.answer)
+		require.Equal(t, c.want, got, "%q", c.answer)
+	}
+}
+
+// RFC 7692, section 7.1.2.1.
+func TestWindowOfServerIsAsAgreed(t *testing.T) {
+	offer := extensionsOf("permessage-deflate")
+	for bits, want := range map[string]int{"8": 512, "9": 512, `"10"`: 1024, "14": 16384, `"15"`: windowSize} {
+		c, err := agreed(offer, extensionsOf("permessage-deflate; server_max_window_bits="+bits))
+		require.NoError(t, err, bits)
 		require.Equal(t, want, c.reach, bits)
 	}
+	for _, bits := range []string{"16", "7", "", "x", "08", "+9", "-9", `"9`, `9"`, `""`, `"`, "9.0"} {
+		_, err := agreed(offer, extensionsOf("permessage-deflate; server_max_window_bits="+bits))
+		require.ErrorContains(t, err, "a parameter of permessage-deflate with an invalid value: ", bits)
+		require.ErrorAs(t, err, new(*ProtocolError))
+	}
+}
+
+// RFC 6455, section 4.1, and RFC 7692, section 7.1.
+func TestAnswerThatWasNotOfferedIsRefused(t *testing.T) {
+	const offer = "permessage-deflate"
+	for _, c := range []struct{ offer, answer, want string }{
+		{"", offer, `an extension that was not offered: "permessage-deflate"`},
+		{"x", offer, `an extension that was not offered: "permessage-deflate"`},
+		{offer, "x", `an extension that was not offered: "x"`},
+		{offer, "\u00a0", `an extension that was not offered: "\u00a0"`},
+		{offer, "Permessage-Deflate", `an extension that was not offered: "Permessage-Deflate"`},
+		{offer, offer + ", x", `an extension that was not offered: "permessage-deflate, x"`},
+		{offer, "x; permessage-deflate", `an extension that was not offered: "x; permessage-deflate"`},
+		{offer, offer + "," + offer, `an extension that was not offered: "permessage-deflate,permessage-deflate"`},
+		{offer, offer + ";", `a parameter of permessage-deflate that was not offered: ""`},
+		{offer, offer + "; x=1", `a parameter of permessage-deflate that was not offered: "x=1"`},
+		{
+			offer, offer + "; client_max_window_bits=15",
+			`a parameter of permessage-deflate that was not offered: "client_max_window_bits=15"`,
+		},
+		{
+			offer, offer + "; server_no_context_takeover; server_no_context_takeover",
+			`a parameter of permessage-deflate that comes twice: "server_no_context_takeover"`,
+		},
+		{
+			offer, offer + "; server_max_window_bits=9; client_no_context_takeover; server_max_window_bits=10",
+			`a parameter of permessage-deflate that comes twice: "server_max_window_bits=10"`,
+		},
+		{
+			offer, offer + "; client_no_context_takeover=1",
+			`a parameter of permessage-deflate with an invalid value: "client_no_context_takeover=1"`,
+		},
+		{
+			offer, offer + "; server_no_context_takeover=",
+			`a parameter of permessage-deflate with an invalid value: "server_no_context_takeover="`,
+		},
+		{
+			offer, offer + "; server_max_window_bits",
+			`a parameter of permessage-deflate with an invalid value: "server_max_window_bits"`,
+		},
+	} {
+		_, err := agreed(extensionsOf(c.offer), extensionsOf(c.answer))
+		require.EqualError(t, err, "protocol error: "+c.want)
+	}
+	_, err := agreed(extensionsOf(offer), extensionsOf(strings.Repeat("x", 1000)))
+	require.Less(t, len(err.Error()), 200)
+}
+
+// closeCounter is the body of a response that notes whether it is closed.
+type closeCounter struct {
+	end
+	closed int
+}
+
+func (c *closeCounter) Close() error { c.closed++; return nil }
+
+func TestTransportClosesBodyOfWrongAnswer(t *testing.T) {
+	body := new(closeCounter)
+	rt := new(Wire).Transport(handshake(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 101, Header: extensionsOf("x"), Body: body}, nil
+	}))
+	r, err := http.NewRequest(http.MethodGet, "http://test", nil)
+	require.NoError(t, err)
+	resp, err := rt.RoundTrip(r)
+	require.ErrorAs(t, err, new(*ProtocolError))
+	require.Nil(t, resp)
+	require.Equal(t, 1, body.closed)
 }
 
 // A connection keeps no more received data than the server may refer to.

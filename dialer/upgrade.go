@@ -43,18 +43,26 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 	case err == nil:
 		u.body.open = true
 		return conn.NewWebSocket(ws, w, d.connOptions(r))
-	case u.body != nil: // a 101 that is wrong; coder/websocket says how
-		text, _, _ := strings.Cut(err.Error(), ", key ") // our key is different in each handshake
-		text = strings.TrimPrefix(text, "failed to WebSocket dial: ")
-		if strings.HasPrefix(text, "unsupported permessage-deflate parameter") {
-			text += ", which was not offered; " +
-				"to do without compression set WebSocket.Compression to websocket.CompressionDisabled"
-		}
-		return nil, newAnswerError(u.resp, r.secrets.print(text))
+	case u.body != nil: // a 101 that is wrong
+		return nil, d.wrong101(u.resp, err, r.secrets)
 	case u.resp != nil:
 		return nil, refusal(r, u.resp, u.behind)
 	}
 	return nil, err
+}
+
+// wrong101 returns the error for a 101 that is wrong. Package conn judges the extensions in it, coder/websocket the
+// rest.
+func (d *WebSocket) wrong101(resp *http.Response, err error, s *secrets) *answerError {
+	if extension, ok := errors.AsType[*conn.ProtocolError](err); ok {
+		text := s.print(extension.Error())
+		if d.Compression != websocket.CompressionDisabled {
+			text += "; to do without compression set WebSocket.Compression to websocket.CompressionDisabled"
+		}
+		return newAnswerError(resp, text)
+	}
+	text, _, _ := strings.Cut(err.Error(), ", key ") // our key is different in each handshake
+	return newAnswerError(resp, s.print(strings.TrimPrefix(text, "failed to WebSocket dial: ")))
 }
 
 // upgrader is the http.RoundTripper under coder/websocket. It makes one request, over a

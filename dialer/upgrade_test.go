@@ -48,38 +48,23 @@ const (
 
 func TestABad101IsRefusedAtOnce(t *testing.T) {
 	long := strings.Repeat("x", 1000)
-	const notOffered = `client_max_window_bits=12", which was not offered; ` +
-		`to do without compression set WebSocket.Compression to websocket.CompressionDisabled`
-	for want, answer := range map[string]conntest.Answer{
-		`invalid Sec-WebSocket-Accept "nope\u202e"`:                     switching("", upgradeLine, connectionLine, "Sec-WebSocket-Accept: nope\u202e"),
-		`invalid Sec-WebSocket-Accept ""`:                               switching("", upgradeLine, connectionLine),
-		`Upgrade header "" does not contain websocket`:                  switching("", connectionLine, acceptLine),
-		`Upgrade header "h2c" does not contain websocket`:               switching("", "Upgrade: h2c", connectionLine, acceptLine),
-		`Connection header "" does not contain Upgrade`:                 switching("", upgradeLine, acceptLine),
-		`Connection header "xxx`:                                        switching("", upgradeLine, "Connection: "+long, acceptLine),
-		`unexpected Sec-WebSocket-Protocol from server: "v3"`:           switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Protocol: v3"),
-		`unsupported extensions from server`:                            switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: x-gzip"),
-		`unsupported extensions from server: [{name:permessage-deflate`: switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate"),
-		`unsupported permessage-deflate parameter: "x"`:                 switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate; x"),
-		notOffered: switching(
-			"",
-			upgradeLine,
-			connectionLine,
-			acceptLine,
-			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12",
-		),
-		`unsupported permessage-deflate parameter: ""`: switching(
-			"",
-			upgradeLine,
-			connectionLine,
-			acceptLine,
-			"Sec-WebSocket-Extensions: permessage-deflate;",
-		),
+	for want, lines := range map[string][]string{
+		`invalid Sec-WebSocket-Accept "nope\u202e"`: {
+			upgradeLine, connectionLine, "Sec-WebSocket-Accept: nope\u202e",
+		},
+		`invalid Sec-WebSocket-Accept ""`:                 {upgradeLine, connectionLine},
+		`Upgrade header "" does not contain websocket`:    {connectionLine, acceptLine},
+		`Upgrade header "h2c" does not contain websocket`: {"Upgrade: h2c", connectionLine, acceptLine},
+		`Connection header "" does not contain Upgrade`:   {upgradeLine, acceptLine},
+		`Connection header "xxx`:                          {upgradeLine, "Connection: " + long, acceptLine},
+		`unexpected Sec-WebSocket-Protocol from server: "v3"`: {
+			upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Protocol: v3",
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
 				v.dialer.Compression, v.dialer.Subprotocols = websocket.CompressionContextTakeover, []string{"v1", "v2"}
-				v.Next(answer)
+				v.Next(switching("", lines...))
 				e := v.fail(t, t.Context(), 0)
 				require.ErrorContains(t, e, "dial ws://server.example/feed: 101 Switching Protocols: ")
 				require.ErrorContains(t, e, want)
@@ -92,12 +77,64 @@ func TestABad101IsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// The error names the option to set, because a server that ignores the offer needs it (RFC 7692, section 7.1).
+func TestWrongExtensionNamesOptionToSet(t *testing.T) {
+	const deflate = "permessage-deflate; "
+	for value, want := range map[string]string{
+		"x-gzip":                              `an extension that was not offered: "x-gzip"`,
+		deflate + "x":                         `a parameter of permessage-deflate that was not offered: "x"`,
+		deflate + "client_max_window_bits=12": `that was not offered: "client_max_window_bits=12"`,
+		deflate + "server_max_window_bits=7":  `with an invalid value: "server_max_window_bits=7"`,
+		deflate + "client_no_context_takeover; client_no_context_takeover": "a parameter of permessage-deflate " +
+			`that comes twice: "client_no_context_takeover"`,
+	} {
+		t.Run(value, func(t *testing.T) {
+			withServer(t, func(t *testing.T, v *wsServer) {
+				v.dialer.Compression = websocket.CompressionContextTakeover
+				v.Next(switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: "+value))
+				e := v.fail(t, t.Context(), 0)
+				require.ErrorContains(t, e, "dial ws://server.example/feed: 101 Switching Protocols: protocol error: ")
+				require.ErrorContains(t, e, want+"; to do without compression "+
+					"set WebSocket.Compression to websocket.CompressionDisabled")
+				require.Equal(t, 101, e.StatusCode)
+				require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
+			})
+		})
+	}
+}
+
 // What was not offered is refused also where it is known.
 func TestCompressionThatWasNotOfferedIsRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate"))
-		require.ErrorContains(t, v.fail(t, t.Context(), 0), "unsupported extensions from server")
+		e := v.fail(t, t.Context(), 0)
+		require.ErrorContains(t, e, `an extension that was not offered: "permessage-deflate"`)
+		require.NotContains(t, e.Error(), "CompressionDisabled", "it is set")
 	})
+}
+
+// RFC 6455, section 5.2. The payload is "Hello" (RFC 7692, section 7.2.3.1).
+func TestCompressedMessageWithoutAgreementFailsConnection(t *testing.T) {
+	for _, mode := range []websocket.CompressionMode{
+		websocket.CompressionDisabled, websocket.CompressionContextTakeover,
+	} {
+		for _, lines := range [][]string{
+			{"Sec-WebSocket-Extensions: ,"},
+			{"Sec-WebSocket-Extensions: , \t,"},
+			{"Sec-WebSocket-Extensions:", "Sec-WebSocket-Extensions:"},
+			nil,
+		} {
+			withServer(t, func(t *testing.T, v *wsServer) {
+				v.dialer.Compression = mode
+				lines := append([]string{upgradeLine, connectionLine, acceptLine}, lines...)
+				v.Next(switching("\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00", lines...))
+				c := v.dial(t)
+				defer c.CloseNow()
+				_, err := c.Read(nil)
+				require.EqualError(t, err, "read: protocol error: a reserved bit that is set")
+			})
+		}
+	}
 }
 
 func TestAGood101MayBeOdd(t *testing.T) {
