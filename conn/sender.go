@@ -2,6 +2,7 @@ package conn
 
 import (
 	"crypto/rand"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -210,23 +211,22 @@ func (s *sender) push() {
 }
 
 // write writes buf to the body. If a part of a message or batch has to wait behind an
-// earlier part and is then taken, that is a sign of life, because the peer has made room.
+// earlier part and is then taken, that is a sign of life, because the peer has made room. There is no need to cut buf:
+// it holds one such part at most, and the control frames that waited with it.
 func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
-	for len(buf) > 0 && err == nil {
-		further := origin >= 0 && at+sent > origin
-		var since time.Duration
-		if further {
-			since = clock()
-		}
-		var n int
-		n, err = s.to.body.Write(buf[:min(len(buf), 2*fragment)])
-		if further && err == nil && clock()-since >= time.Millisecond {
-			s.to.wire.noteLife()
-		}
-		sent += int64(n)
-		buf = buf[n:]
+	further := origin >= 0 && at > origin
+	var since time.Duration
+	if further {
+		since = clock()
 	}
-	return sent, err
+	n, err := s.to.body.Write(buf)
+	if n < len(buf) && err == nil {
+		err = io.ErrShortWrite
+	}
+	if further && err == nil && clock()-since >= time.Millisecond {
+		s.to.wire.noteLife()
+	}
+	return int64(n), err
 }
 
 // settle waits until the kernel has taken all frames that were added so far, but not longer than limit.

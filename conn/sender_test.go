@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -33,6 +34,42 @@ func TestABatchOfSmallMessagesIsOneWrite(t *testing.T) {
 	require.Equal(t, batch, n)
 	require.Len(t, body.writes, 1)
 	require.Len(t, body.writes[0], batch*(8+128))
+}
+
+// One Write for each fragment and what waits with it, also behind many control frames.
+func TestLargeMessageIsOneWritePerFragment(t *testing.T) {
+	l := plain(t, nil)
+	body := &recorder{}
+	l.wire.stream.body = writeOnly{Writer: body}
+	out := &l.wire.stream.out
+	out.mu.Lock()
+	o := out.enter() // as a flush does that has not begun
+	o.control = true
+	for range 2 * maxWaiting {
+		o.append(fin|pong, make([]byte, keySize), make([]byte, maxControl))
+	}
+	out.mu.Unlock()
+	require.NoError(t, l.Write(BinaryMessage(make([]byte, 3*fragment))))
+	require.Len(t, body.writes, 3)
+	out.flushControl()
+	require.Nil(t, out.out)
+}
+
+// shortWriter takes one byte less than it gets, and does not say why.
+type shortWriter struct{ recorder }
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	_, _ = w.recorder.Write(p[:len(p)-1])
+	return len(p) - 1, nil
+}
+
+func TestShortWriteEndsWriting(t *testing.T) {
+	l := plain(t, nil)
+	body := &shortWriter{}
+	l.wire.stream.body = writeOnly{Writer: body}
+	require.ErrorIs(t, l.Write(TextMessage("one")), io.ErrShortWrite)
+	require.ErrorIs(t, l.Write(TextMessage("two")), ErrNotWritten)
+	require.Len(t, body.writes, 1)
 }
 
 // A control frame waits for no more than the kernel is given together.
