@@ -72,7 +72,7 @@ func (h header) isControl() bool {
 
 // isData reports whether it is of a data frame that keeps the rules, but for its
 // place among others. Only where the peers have agreed on compression may the first
-// frame of a message have RSV1.
+// frame of a message have RSV1, and no continuation may (RFC 7692, section 6.1).
 func (h header) isData(compression bool) bool {
 	op := h.first &^ bitFIN
 	if compression && op != bitRSV1 {

@@ -93,8 +93,8 @@ func (m *inflated) Read(p []byte) (int, error) {
 
 // deflated is the payload of a compressed message, as package flate reads it.
 //
-// The message must end where its last block does. The sender has left out a tail, 00 00
-// ff ff, which is the length of an empty stored block. So flate gets the tail only when it
+// The message must end where its last block does. The sender has left out deflateTail,
+// which is the length of an empty stored block. So flate gets the tail only when it
 // asks for such a length: it has read the header of the block byte by byte, and now asks
 // for 4 bytes at once. If it asks for anything else, the message was cut short.
 type deflated struct {
@@ -108,6 +108,8 @@ type deflated struct {
 	err    error // of the connection, or of the peer's frames
 }
 
+// deflateTail ends what a flush of DEFLATE has written. The sender of a message removes it (RFC 7692, section 7.2.1),
+// and the receiver appends it before it decompresses the message (section 7.2.2).
 const deflateTail = "\x00\x00\xff\xff"
 
 var errCutShort = errors.New("a compressed message ends inside a block")

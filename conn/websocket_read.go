@@ -271,10 +271,14 @@ func (c *WebSocket) refuse(err error) error {
 	return err
 }
 
-// endWith sends our close frame, and closes the connection when the kernel has taken it (RFC 6455,
-// section 7.1.1). A message in progress that the peer does not take delays that by lastWords at most,
-// because the peer has ended the conversation. While a Close is under way that does both, even if it
-// comes meanwhile.
+// endWith sends our close frame, and closes the connection when the kernel has taken it. RFC 6455,
+// section 7.1.1, says that a client SHOULD wait until the server has closed TCP, so that TIME_WAIT is the
+// server's. We do not, because Read would wait for it, and a redial for Read, up to a timeout if the
+// server never closes; TIME_WAIT costs a client one of its ports for a minute.
+//
+// A message in progress that the peer does not take delays the close frame by lastWords at most, because
+// the peer has ended the conversation. While a Close is under way that does both, even if it comes
+// meanwhile.
 func (c *WebSocket) endWith(payload []byte) {
 	s, turn := c.wire.stream, &c.wire.reads
 	if turn.asked() {

@@ -96,7 +96,8 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 }
 
 // divide adds a message in fragments (RFC 6455, section 5.4), and flushes each except the last.
-// first is the first byte of the message, without FIN.
+// first is the first byte of the message, without FIN. A compressed message is divided after its
+// compression, and only its first fragment has RSV1 (RFC 7692, section 6.1).
 func (c *WebSocket) divide(first byte, rest []byte) error {
 	out := &c.wire.stream.out
 	for len(rest) > fragment {
