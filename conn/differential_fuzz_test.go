@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzLikeCoder gives the same bytes, in the same pieces, to coder/websocket alone and to
-// a WebSocket over it. Both must read the same messages, end for the same reason, and
+// FuzzLikeCoder gives the same bytes, in the same pieces, to coder/websocket and to
+// a WebSocket. Both must read the same messages, end for the same reason, and
 // write the same pongs and close frames. Where we are stricter on purpose, see stricter.
 // Whether the stream ends inside a message, or has one that is too large, is also compared
 // to what a simple walk over its frames finds.

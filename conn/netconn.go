@@ -20,7 +20,7 @@ import (
 //	return conn.NetConn(c, conn.Binary), nil
 //
 // From now on c belongs to the NetConn. Any goroutine may call any method. One goroutine reads c until Close,
-// but never more than one message before it is read from the stream. So while nobody reads the stream, pings
+// but never more than one message before it is read from the stream. So while the stream is not read, pings
 // are answered only until the next message comes.
 //
 //   - Read returns the data of the messages as one stream, whatever the types of the messages are. It
@@ -59,7 +59,7 @@ type netConn struct {
 	kind      Type
 
 	in     chan []byte           // the data of the next message; closed when there is none
-	spare  chan []byte           // holds a buffer that nobody uses, or is empty
+	spare  chan []byte           // holds a buffer that is not in use, or is empty
 	buffer func(size int) []byte // takeSpare
 	end    error                 // why there is no next message; to be read after in is closed
 	over   chan struct{}         // closed when receive has returned

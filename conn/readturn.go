@@ -23,18 +23,18 @@ type closing struct {
 
 // The states of a readTurn.
 const (
-	nobody uint32 = iota
+	free   uint32 = iota
 	reader        // a Read reads
 	wanted        // a Read has the turn, and gives it to Close in the end
 	closer        // Close reads, from now on
 )
 
 // begin takes the turn for a Read. It reports false if another has it.
-func (t *readTurn) begin() bool { return t.state.CompareAndSwap(nobody, reader) }
+func (t *readTurn) begin() bool { return t.state.CompareAndSwap(free, reader) }
 
 // end ends a Read, and gives the turn to Close if that wants it.
 func (t *readTurn) end() {
-	if !t.state.CompareAndSwap(reader, nobody) && t.state.CompareAndSwap(wanted, closer) {
+	if !t.state.CompareAndSwap(reader, free) && t.state.CompareAndSwap(wanted, closer) {
 		close(t.close.handed)
 	}
 }
@@ -62,7 +62,7 @@ func (t *readTurn) want() {
 	t.close = &closing{handed: make(chan struct{}), over: make(chan struct{})}
 	for {
 		switch {
-		case t.state.CompareAndSwap(nobody, closer):
+		case t.state.CompareAndSwap(free, closer):
 			close(t.close.handed)
 			return
 		case t.state.CompareAndSwap(reader, wanted):

@@ -108,7 +108,7 @@ func (s *source) finish(more bool) {
 	}
 }
 
-// unwatch stops the watchdog of the message under way, because nobody waits for the message now. The next wait starts
+// unwatch stops the watchdog of the message under way, because no Read waits for the message now. The next wait starts
 // it again.
 func (s *source) unwatch() {
 	if s.timed {

@@ -113,15 +113,15 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 		defer late.Stop()
 		err := c.wire.reads.claim(ctx)
 		if err == nil {
-			err = c.awaitAnswer()
+			err = c.awaitGoodbye()
 		}
 		return c.unanswered(err)
 	})
 }
 
-// awaitAnswer waits for the peer's close frame, for Close (RFC 6455, section 5.5.1). It discards all
+// awaitGoodbye waits for the peer's close frame, for Close (RFC 6455, section 5.5.1). It discards all
 // other frames, also those that break the rules, unless it cannot know where they end.
-func (c *WebSocket) awaitAnswer() error {
+func (c *WebSocket) awaitGoodbye() error {
 	s := c.wire.stream
 	s.by = byClose
 	size := uint64(s.left)

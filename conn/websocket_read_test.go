@@ -124,7 +124,7 @@ func TestAMessageWithoutABufferGetsItsSize(t *testing.T) {
 	}
 }
 
-// When coder/websocket has refused a frame, a Write fails too, perhaps before Read returns.
+// A Write may fail before Read returns why the connection ends.
 func TestAFailedWriteDoesNotHideWhyReadEnds(t *testing.T) {
 	failed := errors.New("a write has failed")
 	for sends, want := range map[string]string{
@@ -142,7 +142,7 @@ func TestAFailedWriteDoesNotHideWhyReadEnds(t *testing.T) {
 	}
 }
 
-// What coder/websocket answers may have to wait until the peer takes it.
+// An answer may have to wait until the peer takes it.
 func TestBeforeBlockIsCalledBeforeAnAnswer(t *testing.T) {
 	for name, answered := range map[string]string{
 		"ping": frame(fin|ping, "p"), "close": frame(fin|close8, "\x03\xe8"), "broken rule": frame(fin|text|rsv1, "x"),

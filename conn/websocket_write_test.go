@@ -147,7 +147,7 @@ func TestNegativeWriteTimeoutIsOff(t *testing.T) {
 	})
 }
 
-// Promise 5 depends on it: we give coder/websocket no context that ends.
+// Promise 3: silence has no limit.
 func TestQuietConnectionOutlivesEveryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

@@ -11,7 +11,7 @@ import (
 )
 
 // Wire joins a [WebSocket] or a [Framed] to the connection under it. It notes when bytes
-// come in, and it can cut the connection where coder/websocket and TLS can only close it.
+// come in, and it can cut the connection at any stage, whereas closing TLS may wait for the network.
 // The zero value is ready. Make a Wire for each attempt to connect; it must not be copied
 // or used again.
 //
@@ -155,7 +155,7 @@ func readsOn(nc net.Conn) bool {
 // past is a deadline that is over, on every clock.
 var past = time.Unix(1, 0)
 
-// called reports whether wake was called while nobody waited, and answers that. Otherwise the call would be lost on a
+// called reports whether wake was called while no Read waited, and answers that. Otherwise the call would be lost on a
 // net.Conn that sets a deadline of its own at the beginning of each Read. called reports nothing before a wait was woken
 // for the first time, because Woken must be sure that wake works.
 func (w *Wire) called() bool {

@@ -33,7 +33,7 @@ const idle = 10_000
 var idleProfile = flag.String("idleprofile", "", "BenchmarkIdle writes a heap profile of its connections to this file, and does not wait for pings")
 
 // BenchmarkIdle measures live heap plus stack of a ready idle connection: when it
-// has just been opened, and after its first ping, for which coder/websocket makes a map.
+// has just been opened, and after its first ping. Plain is coder/websocket, which makes a map for a ping.
 // Run it with -benchtime 1x; compare push and pull with plain.
 func BenchmarkIdle(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { measureIdle(b, openPlain) })
