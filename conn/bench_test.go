@@ -122,6 +122,19 @@ func BenchmarkFloodOfEmptyPings(b *testing.B) { benchmarkFlood(b, "/0?control=9"
 // 1 MB/s or somewhat less, so that the reader often waits.
 func BenchmarkSlowFloodOfEmptyPongs(b *testing.B) { benchmarkFlood(b, "/0?control=10&pause=1ms") }
 
+// BenchmarkPing compares a ping and its answer, for which a Read waits.
+func BenchmarkPing(b *testing.B) {
+	ours, coders := dialPusher(b, startPusher(b)+"/pings")
+	oursRead := background(func() error { _, err := ours.Read(nil); return err })
+	codersRead := background(func() error { _, _, err := coders.Read(context.Background()); return err })
+	ctx := context.Background()
+	compare(b, func() error { return ours.Ping(ctx) }, func() error { return coders.Ping(ctx) })
+	ours.CloseNow()
+	coders.CloseNow()
+	require.Error(b, oursRead())
+	require.Error(b, codersRead())
+}
+
 // The caller has no buffer: each message is a new slice, as of coder's Read.
 func benchmarkPull(b *testing.B, path string) {
 	ours, coders := dialPusher(b, startPusher(b)+path)

@@ -2,22 +2,23 @@ package conn
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 )
 
-// pingList holds the pings of a connection that wait for their answers, the oldest first.
+// pingList holds the pings of a connection that wait for their answers.
 type pingList struct {
-	mu      sync.Mutex
-	sent    uint64 // how many there were; the number of the last
-	waiting []*waitingPing
-	over    bool // the connection has ended
+	mu     sync.Mutex
+	sent   uint64 // how many there were; the number of the last
+	newest *waitingPing
+	over   bool // the connection has ended
 }
 
 type waitingPing struct {
-	number uint64     // as its payload says
-	answer chan error // has room for one
+	number uint64        // as its payload says
+	older  *waitingPing  // the one before it that still waits, or nil
+	over   chan struct{} // closed when the wait has ended
+	err    error         // why there is no answer, or nil; to be read after over is closed
 }
 
 // send adds a ping to out. It holds the lock meanwhile, so that pings are sent in the order of their numbers.
@@ -32,21 +33,27 @@ func (p *pingList) send(out *sender) (*waitingPing, error) {
 	if err := out.control(opPing, strconv.AppendUint(digits[:0], p.sent, 10)); err != nil {
 		return nil, err
 	}
-	w := &waitingPing{number: p.sent, answer: make(chan error, 1)}
-	p.waiting = append(p.waiting, w)
-	return w, nil
+	p.newest = &waitingPing{number: p.sent, older: p.newest, over: make(chan struct{})}
+	return p.newest, nil
 }
 
-// forget ends the wait of w.
+// forget removes w, which may have been answered.
 func (p *pingList) forget(w *waitingPing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(p.waiting, w)
-	if i < 0 {
-		return
+	at := p.from(w.number)
+	if *at == w {
+		*at = w.older
 	}
-	p.waiting = slices.Delete(p.waiting, i, i+1)
-	p.trim()
+}
+
+// from returns the link to the newest ping whose number is not larger. The lock is held.
+func (p *pingList) from(number uint64) **waitingPing {
+	at := &p.newest
+	for *at != nil && (*at).number > number {
+		at = &(*at).older
+	}
+	return at
 }
 
 // answered notes a pong. A peer may leave out the answers to earlier pings (RFC 6455, section
@@ -54,18 +61,13 @@ func (p *pingList) forget(w *waitingPing) {
 func (p *pingList) answered(payload []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) == 0 { // a peer may send pongs without a pause
+	if p.newest == nil { // a peer may send pongs without a pause
 		return
 	}
 	number, err := strconv.ParseUint(string(payload), 10, 64)
-	if err != nil || number > p.sent {
-		return
+	if err == nil && number <= p.sent {
+		p.endFrom(number, nil)
 	}
-	n := 0
-	for n < len(p.waiting) && p.waiting[n].number <= number {
-		n++
-	}
-	p.tell(n, nil)
 }
 
 // end ends all waits, because the connection has ended.
@@ -73,20 +75,15 @@ func (p *pingList) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
-	p.tell(len(p.waiting), net.ErrClosed)
+	p.endFrom(p.sent, net.ErrClosed)
 }
 
-func (p *pingList) tell(n int, err error) {
-	for _, w := range p.waiting[:n] {
-		w.answer <- err
+// endFrom ends the waits of the ping with that number and of all before it. The lock is held.
+func (p *pingList) endFrom(number uint64, err error) {
+	at := p.from(number)
+	for w := *at; w != nil; w = w.older {
+		w.err = err
+		close(w.over)
 	}
-	p.waiting = p.waiting[n:]
-	p.trim()
-}
-
-// trim releases an empty list, so that an idle connection holds nothing.
-func (p *pingList) trim() {
-	if len(p.waiting) == 0 {
-		p.waiting = nil
-	}
+	*at = nil
 }

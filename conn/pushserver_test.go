@@ -29,8 +29,9 @@ const flood = 500
 
 // pusher prints its URL and serves until its standard input ends: an endless
 // stream of messages whose size is the path, or of lines of that size after
-// "/lines/". With the parameter control, which is an opcode, the size is the size of the control
-// frames in front of an empty message; with pause, the pusher waits between two messages.
+// "/lines/", or only answers to pings if the path is "/pings". With the parameter control, which is
+// an opcode, the size is the size of the control frames in front of an empty message; with pause,
+// the pusher waits between two messages.
 func pusher() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, lines := strings.CutPrefix(r.URL.Path, "/lines")
@@ -44,6 +45,10 @@ func pusher() {
 			frames, times = strings.Repeat(frame(fin|byte(op), strings.Repeat("x", size)), flood)+frame(fin|bin, ""), 1
 		}
 		pause, _ := time.ParseDuration(r.FormValue("pause"))
+		if path == "/pings" {
+			answerPings(w, r)
+			return
+		}
 		g := &grab{ResponseWriter: w}
 		if _, err := websocket.Accept(g, r, nil); err != nil {
 			return
@@ -59,6 +64,15 @@ func pusher() {
 	}))
 	fmt.Println(server.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// answerPings answers pings until the client hangs up.
+func answerPings(w http.ResponseWriter, r *http.Request) {
+	ws, err := websocket.Accept(w, r, nil)
+	if err == nil {
+		_, _, _ = ws.Read(r.Context())
+		ws.CloseNow()
+	}
 }
 
 func pushLines(w http.ResponseWriter, size int) {

@@ -23,11 +23,11 @@ func (c *WebSocket) Ping(ctx context.Context) error {
 	}
 	defer c.wire.pings.forget(p)
 	select {
-	case err := <-p.answer:
-		if err != nil {
-			err = &lostError{"ping", c.why(err)}
+	case <-p.over:
+		if p.err != nil {
+			return &lostError{"ping", c.why(p.err)}
 		}
-		return err
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("ping: %w", context.Cause(ctx))
 	}

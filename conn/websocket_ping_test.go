@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -188,6 +190,57 @@ func TestPongWithForeignPayloadAnswersNoPing(t *testing.T) {
 		require.NoError(t, l.CloseNow())
 		require.Error(t, read())
 	})
+}
+
+// ponger is a body that answers each ping, and allocates nothing.
+type ponger struct {
+	pongs  chan [32]byte // the frame, behind its size
+	closed chan struct{}
+	close  sync.Once
+}
+
+func (p *ponger) Write(frame []byte) (int, error) {
+	var pong [32]byte
+	size := copy(pong[3:], frame[2+keySize:])
+	pong[0], pong[1], pong[2] = byte(2+size), bitFIN|opPong, byte(size)
+	mask(pong[3:3+size], frame[2:2+keySize])
+	p.pongs <- pong
+	return len(frame), nil
+}
+
+func (p *ponger) Read(buf []byte) (int, error) {
+	select {
+	case pong := <-p.pongs:
+		return copy(buf, pong[1:1+pong[0]]), nil
+	case <-p.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (p *ponger) Close() error {
+	p.close.Do(func() { close(p.closed) })
+	return nil
+}
+
+// The wait and its channel, and the goroutine that sends it. The timer for WriteTimeout has 5 more, because an idle
+// connection keeps none.
+func TestPingAllocatesLittle(t *testing.T) {
+	if RaceEnabled() {
+		return
+	}
+	for limit, want := range map[time.Duration]float64{-1: 3, time.Minute: 8} {
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: limit}})
+		l.wire.stream.body = &ponger{pongs: make(chan [32]byte, 1), closed: make(chan struct{})}
+		read := l.reading()
+		ctx := t.Context()
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+			if err := l.Ping(ctx); err != nil {
+				t.Error(err)
+			}
+		}), want, limit)
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	}
 }
 
 // The peer has sent its close frame, and Read waits until the answer is sent: every other call
