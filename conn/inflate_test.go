@@ -283,12 +283,84 @@ func TestTransportClosesBodyOfWrongAnswer(t *testing.T) {
 
 // A connection keeps no more received data than the server may refer to.
 func TestWindowIsAsLargeAsAgreed(t *testing.T) {
-	c := &compression{takeover: true, reach: 1024}
-	for range 100 {
-		c.remember(make([]byte, 300))
+	const reach = 1024
+	for _, sizes := range [][]int{
+		{300, 300, 300, 300, 1000},
+		{reach},
+		{reach - 1, 1, 1},
+		{reach + 1},
+		{5 * reach},
+		{300, 5 * reach, 300},
+		{0, 100, reach, 0},
+	} {
+		c := &compression{takeover: true, reach: reach}
+		all := ""
+		for i, size := range sizes {
+			part := strings.Repeat(string(rune('a'+i)), size)
+			c.remember([]byte(part))
+			all += part
+			require.Equal(t, all[max(0, len(all)-reach):], string(c.window), "%v", sizes)
+			require.LessOrEqual(t, cap(c.window), reach, "%v", sizes)
+		}
 	}
-	c.remember([]byte(strings.Repeat("x", 1000)))
-	require.Len(t, c.window, 1024)
-	require.LessOrEqual(t, cap(c.window), 1024)
-	require.Equal(t, strings.Repeat("\x00", 24)+strings.Repeat("x", 1000), string(c.window))
+}
+
+func TestWindowOfReceivedMessageIsAsLargeAsAgreed(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionContextTakeover)
+	l.wire.stream.inflate.reach = 1024
+	said := prose(20_000, 1)
+	for range 3 {
+		l.send(frame(fin|rsv1|text, compressed(said)))
+		m, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, said, string(m.Data))
+		require.Equal(t, said[len(said)-1024:], string(l.wire.stream.inflate.window))
+		require.Equal(t, 1024, cap(l.wire.stream.inflate.window))
+	}
+}
+
+// RFC 7692, section 7.1.1.2.
+func TestSentMessageRefersToThoseBeforeOnlyWithTakeover(t *testing.T) {
+	for mode, refers := range map[websocket.CompressionMode]bool{
+		websocket.CompressionContextTakeover: true, websocket.CompressionNoContextTakeover: false,
+	} {
+		l := dial(t, nil, mode)
+		said := make([]byte, 600) // random, so that only repetition makes it smaller
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range said {
+			said[i] = byte(random.Uint32())
+		}
+		var sizes []int
+		for range 3 {
+			before := len(l.raw.in.data)
+			require.NoError(t, l.Write(BinaryMessage(said)))
+			sizes = append(sizes, len(l.raw.in.data)-before)
+		}
+		if !refers {
+			require.Equal(t, []int{sizes[0], sizes[0], sizes[0]}, sizes)
+			continue
+		}
+		require.Less(t, sizes[1], sizes[0]/5)
+		require.Less(t, sizes[2], sizes[0]/5)
+	}
+}
+
+// Promise 9: the compressor and its buffer are kept, or in a pool.
+func TestWritingCompressedMessagesAllocatesNothing(t *testing.T) {
+	if RaceEnabled() {
+		return
+	}
+	for _, mode := range []websocket.CompressionMode{
+		websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover,
+	} {
+		l := dial(t, nil, mode)
+		l.wire.stream.body = writeOnly{Writer: &swallow{}}
+		m := TextMessage(prose(4000, 1))
+		require.NoError(t, l.Write(m))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := l.Write(m); err != nil {
+				t.Error(err)
+			}
+		}), "mode %v", mode)
+	}
 }
