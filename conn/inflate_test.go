@@ -202,7 +202,9 @@ func TestCompressionIsAsAgreed(t *testing.T) {
 // RFC 7692, section 7.1.2.1.
 func TestWindowOfServerIsAsAgreed(t *testing.T) {
 	offer := extensionsOf("permessage-deflate")
-	for bits, want := range map[string]int{"8": 512, "9": 512, `"10"`: 1024, "14": 16384, `"15"`: windowSize} {
+	for bits, want := range map[string]int{
+		"8": 512, `"9"`: 512, "10": 1024, `"11"`: 2048, "14": 16384, `"15"`: windowSize,
+	} {
 		c, err := agreed(offer, extensionsOf("permessage-deflate; server_max_window_bits="+bits))
 		require.NoError(t, err, bits)
 		require.Equal(t, want, c.reach, bits)
@@ -220,6 +222,7 @@ func TestAnswerThatWasNotOfferedIsRefused(t *testing.T) {
 	for _, c := range []struct{ offer, answer, want string }{
 		{"", offer, `an extension that was not offered: "permessage-deflate"`},
 		{"x", offer, `an extension that was not offered: "permessage-deflate"`},
+		{offer, ";", `an extension that was not offered: ";"`},
 		{offer, "x", `an extension that was not offered: "x"`},
 		{offer, "\u00a0", `an extension that was not offered: "\u00a0"`},
 		{offer, "Permessage-Deflate", `an extension that was not offered: "Permessage-Deflate"`},
@@ -279,6 +282,21 @@ func TestTransportClosesBodyOfWrongAnswer(t *testing.T) {
 	require.ErrorAs(t, err, new(*ProtocolError))
 	require.Nil(t, resp)
 	require.Equal(t, 1, body.closed)
+}
+
+// coder/websocket would check it by rules of its own.
+func TestTransportHidesExtension(t *testing.T) {
+	wire := new(Wire)
+	rt := wire.Transport(handshake(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 101, Header: extensionsOf("permessage-deflate"), Body: new(end)}, nil
+	}))
+	r, err := http.NewRequest(http.MethodGet, "http://test", nil)
+	require.NoError(t, err)
+	r.Header = extensionsOf("permessage-deflate")
+	resp, err := rt.RoundTrip(r)
+	require.NoError(t, err)
+	require.Empty(t, resp.Header)
+	require.NotNil(t, wire.stream.inflate)
 }
 
 // A connection keeps no more received data than the server may refer to.

@@ -399,6 +399,8 @@ func TestPingsToPeerThatDoesNotReadTakeBoundedMemory(t *testing.T) {
 		require.LessOrEqual(t, len(sentFrames(sent)), 2*maxWaiting+1)
 		payload := unmasked(slices.Clone(sent[len(sent)-(2+keySize+len("10002")):]))
 		require.Equal(t, "10002", payload)
+		key := sent[len(sent)-len("10002")-keySize:][:keySize]
+		require.NotEqual(t, make([]byte, keySize), key, "RFC 6455, section 5.3")
 		l.send(frame(fin|pong, payload))
 		require.NoError(t, early())
 		require.NoError(t, last())

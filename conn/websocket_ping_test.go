@@ -36,6 +36,7 @@ func TestPingWithoutAnswerCostsNotTheConnection(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), second, cause)
 			takes(t, second, func() { require.ErrorIs(t, l.Ping(ctx), cause) })
 			cancel()
+			require.Nil(t, l.wire.pings.newest, "a ping that has ended is forgotten")
 		}
 		sleep(t, 100*second)
 		l.send(frame(fin|text, ""))
@@ -121,6 +122,7 @@ func TestCutEndsAPing(t *testing.T) {
 		synctest.Wait()
 		l.wire.Cut()
 		require.ErrorIs(t, wait(), errEnded)
+		require.ErrorIs(t, l.Ping(context.Background()), errEnded)
 	})
 }
 
