@@ -131,6 +131,7 @@ var laterSettings = []string{
 	"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd",
 	"Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly", "Unlimited",
 	"ReaderTakes", "Leads", "Bursts", "Hears", "Single", "Blocks", "Receives", "Lasts", "Dues", "ShortDrain", "Turns",
+	"Resets", "Spares",
 }
 
 // before returns the plan of a seed without the settings that there were not before one of them was added.
@@ -232,7 +233,7 @@ func TestSeedsThatHaveFailedOnce(t *testing.T) {
 		70016323,                     // the check: a Write before a slow SessionReady
 		60060574, 60076716, 60085362, // the check: two sessions of a rotation, which both end as silent
 	} {
-		require.Empty(t, Run(t, drawn(t, seed)).Violations, "seed %d", seed)
+		require.Empty(t, Run(t, before(t, "Resets", drawn(t, seed))).Violations, "seed %d", seed)
 	}
 }
 

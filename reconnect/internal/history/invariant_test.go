@@ -111,6 +111,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	SilentInTime, KickBeside, HungInTime, RotationPace, ReplacedInTime, SentInTime, CutBeforeLogin, SeamBeforeDone,
 	ContextOfPast, ExitIsNamed, AdviceKept, ExpiresInTime,
+	HeardBeforeReset, GoodbyeIsCause, GoodbyeIsObeyed,
 	KickDials, NoWaitInReceipt, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
 	SlowIsReported, CanceledWriteIsSilent, EachHasGoodbye, CancelEnds, ReadEndsAtClose, HeardBeforeShutdown,
 	OverlapIsWhole,

@@ -188,6 +188,13 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
+	for _, k := range resetKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Resets && !w.calmed.Load() {
+				k.do(w, r, e)
+			}
+		}}
+	}
 	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback} {
 		byName[k.name] = k
 	}

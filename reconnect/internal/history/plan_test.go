@@ -107,6 +107,8 @@ type Settings struct {
 	Dues           bool          // there are events after which something is due
 	ShortDrain     time.Duration // replaces Drain
 	Turns          bool          // there are events that follow a rotation
+	Resets         bool          // peers reset connections of which messages are unread
+	Spares         bool          // of Resets: most sessions have no other faults
 	Single         bool          // the server allows one session and closes the others
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -155,6 +157,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawLasting()
 	p.drawDue()
 	p.drawTurned()
+	p.drawResets()
 	return p
 }
 
@@ -300,6 +303,7 @@ func (s Settings) possible() Settings {
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
 	}
+	s.Spares = s.Spares && s.Resets
 	s.Receives = s.Receives && s.Blocks
 	s.Allowed = s.Allowed && s.RotateAfter > 0
 	s.Expected = s.Expected && s.Stall > 0

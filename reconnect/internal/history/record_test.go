@@ -41,6 +41,7 @@ type recordOf struct {
 	closedReady bool            // a session was ready then
 	askedUntil  time.Duration   // the end of the longest wait that a server has requested, also in a close frame
 	advisedAt   time.Duration   // a close frame has allowed no dial before
+	restartAt   time.Duration   // a close frame before a reset has allowed no dial before
 	shut        time.Duration   // when Shutdown was called, or 0
 	logins      *budget.Logins  // or nil
 	closing     time.Duration   // when Shutdown or Close was called, whichever was first; 0: not yet
@@ -115,6 +116,7 @@ type session struct {
 	end            *told             // first report of its end, by the seam or by SessionDone, or nil
 	jumps          int               // of the clock, before it was ready
 	lastOrder      int               // of the messages that arrived
+	words          *lastWords        // what is due before the seam, or nil
 	written        int               // the greatest message.after of the writes that arrived
 }
 

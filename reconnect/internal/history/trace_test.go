@@ -146,6 +146,10 @@ func (w *world) dialStart(e reconnect.DialStart) {
 	w.hangsInTime(e.Try)
 	w.check(AdviceKept, now >= w.advisedAt || w.rotating(),
 		"a dial at %v, and a close frame asked for %v", now, w.advisedAt)
+	if w.restartAt > 0 && !w.rotating() {
+		w.check(GoodbyeIsObeyed, now >= w.restartAt, "a dial at %v, and none is allowed before %v", now, w.restartAt)
+		w.restartAt = 0
+	}
 	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
 	w.dials = append(w.dials, now)
 	most := 60

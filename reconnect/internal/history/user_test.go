@@ -369,6 +369,7 @@ func (w *world) seam(seam *reconnect.Seam) {
 		} else {
 			s := w.of(seam.Session)
 			w.check(OneSeam, !s.seam, "a second seam of session %d", seam.Session)
+			w.wordsAreHeard(s, seam)
 			s.seam = true
 		}
 		if !w.mixes() { // there a next session that was lost while it opened has its seam before the old one
@@ -607,6 +608,7 @@ func (w *world) layerLost(session uint64, cause error) {
 	s.lostAt = w.now()
 	w.mirror.ends(session)
 	w.opening(s)
+	w.waitsAsAdvised(s)
 }
 
 func (w *world) layerEnd(err error) {

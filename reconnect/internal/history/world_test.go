@@ -142,6 +142,9 @@ func (w *world) run() {
 
 // happen lets one event happen at its time.
 func (w *world) happen(e Event) {
+	if w.spares(e.Kind) {
+		return
+	}
 	time.Sleep(e.At - w.now())
 	w.mu.Lock()
 	w.log("event %d %s", e.Index, e.Kind)
