@@ -34,6 +34,7 @@ func (p *Plan) drawResets() {
 // resetKinds are the events that drawResets draws.
 var resetKinds = []happening{
 	{"frozen and reset", 0, (*world).freezeAndReset},
+	{"reset after a ping", 0, (*world).resetAfterPing},
 }
 
 // unspared are the events of the other kinds that happen in a plan with Spares: they end no session.
@@ -89,6 +90,33 @@ func (w *world) freezeAndReset(r *rand.Rand, e Event) {
 	w.jump(0)
 	w.expectWords(p, s, words)
 	w.thaw(p)
+	w.writeMeanwhile(r, e)
+}
+
+// resetAfterPing lets a peer send messages, a ping and messages, and reset the connection when the client has written
+// n bytes more. These may be a part of the answer to the ping, or what the program writes.
+func (w *world) resetAfterPing(r *rand.Rand, e Event) {
+	p, to := w.resetting(r, "reset after a ping")
+	if p == nil {
+		return
+	}
+	together := r.IntN(2) == 0 // the client finds everything in the buffer of its socket
+	if together {
+		p.Stall(conntest.ToClient)
+	}
+	w.tell(to, r, 1+r.IntN(10))
+	size := r.IntN(126)
+	w.inject(p, conntest.Frame{Head: conntest.Fin | ping, Payload: make([]byte, size)})
+	w.tell(to, r, 1+r.IntN(10))
+	w.mu.Lock()
+	s := w.of(to.session)
+	words := &lastWords{all: s.reaches()}
+	w.mu.Unlock()
+	p.CutReset(conntest.ToServer, 1+r.Int64N(200))
+	w.expectWords(p, s, words)
+	if together {
+		w.thaw(p)
+	}
 	w.writeMeanwhile(r, e)
 }
 
