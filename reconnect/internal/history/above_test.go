@@ -156,6 +156,7 @@ type peer struct {
 	say      func(string) error
 	end      func(code int, reason string) error // closes the connection
 	work     *sync.WaitGroup                     // for goroutines that end with ctx
+	turn     chan struct{}                       // held while a message is written; buffered (1)
 	bursting atomic.Bool                         // a burst is in progress
 }
 

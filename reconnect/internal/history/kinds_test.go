@@ -195,7 +195,7 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
-	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback} {
+	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate} {
 		byName[k.name] = k
 	}
 	return byName

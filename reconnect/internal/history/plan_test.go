@@ -109,6 +109,7 @@ type Settings struct {
 	Turns          bool          // there are events that follow a rotation
 	Resets         bool          // peers reset connections of which messages are unread
 	Spares         bool          // of Resets: most sessions have no other faults
+	Floods         bool          // peers ping while the Conn ends or a session is replaced
 	Single         bool          // the server allows one session and closes the others
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -158,6 +159,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawDue()
 	p.drawTurned()
 	p.drawResets()
+	p.drawFloods()
 	return p
 }
 

@@ -115,7 +115,7 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	feeding.Go(func() { w.feed(ctx, s, from, both) })
 	defer feeding.Wait()
 	defer cancel()
-	peer := &peer{w: w, session: s.number, pipe: p, ctx: ctx, say: both, end: end, work: &feeding}
+	peer := &peer{w: w, session: s.number, pipe: p, ctx: ctx, say: both, end: end, work: &feeding, turn: turn}
 	w.mu.Lock()
 	w.peers[s.number] = peer
 	w.mu.Unlock()

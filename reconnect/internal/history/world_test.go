@@ -416,6 +416,7 @@ func (w *world) options() *reconnect.Options {
 // end ends the Conn in one of several ways.
 func (w *world) end() {
 	r := w.plan.stream(5)
+	w.floodEnd()
 	if w.set.Hears && !w.hasEnded() {
 		w.prelude(w.plan.stream(19))
 	}
