@@ -112,6 +112,7 @@ var Invariants = []Invariant{
 	SilentInTime, KickBeside, HungInTime, RotationPace, ReplacedInTime, SentInTime, CutBeforeLogin, SeamBeforeDone,
 	ContextOfPast, ExitIsNamed, AdviceKept, ExpiresInTime,
 	HeardBeforeReset, GoodbyeIsCause, GoodbyeIsObeyed,
+	LimitedCostsLess, HealthyStay, HealthyReturn,
 	KickDials, NoWaitInReceipt, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
 	SlowIsReported, CanceledWriteIsSilent, EachHasGoodbye, CancelEnds, ReadEndsAtClose, HeardBeforeShutdown,
 	OverlapIsWhole,

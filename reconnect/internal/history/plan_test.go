@@ -110,6 +110,7 @@ type Settings struct {
 	Resets         bool          // peers reset connections of which messages are unread
 	Spares         bool          // of Resets: most sessions have no other faults
 	Floods         bool          // peers ping while the Conn ends or a session is replaced
+	Accounts       int           // at a server of their own, which limits one of them
 	Single         bool          // the server allows one session and closes the others
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -160,6 +161,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawTurned()
 	p.drawResets()
 	p.drawFloods()
+	p.drawAccounts()
 	return p
 }
 

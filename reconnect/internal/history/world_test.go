@@ -112,6 +112,9 @@ func (w *world) run() {
 		length = upTo(w.plan.stream(1), length)
 	}
 	w.rivals()
+	if w.set.Accounts > 0 {
+		w.users.Go(w.limitAccount)
+	}
 	for _, e := range w.plan.Events {
 		if e.At < length {
 			w.users.Go(func() { w.happen(e) })
