@@ -113,6 +113,7 @@ var Invariants = []Invariant{
 	ContextOfPast, ExitIsNamed, AdviceKept, ExpiresInTime,
 	HeardBeforeReset, GoodbyeIsCause, GoodbyeIsObeyed,
 	LimitedCostsLess, HealthyStay, HealthyReturn,
+	TooLargeIsSlow,
 	KickDials, NoWaitInReceipt, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
 	SlowIsReported, CanceledWriteIsSilent, EachHasGoodbye, CancelEnds, ReadEndsAtClose, HeardBeforeShutdown,
 	OverlapIsWhole,

@@ -195,7 +195,9 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
-	for _, k := range []happening{aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate} {
+	for _, k := range []happening{
+		aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate, tooLarge,
+	} {
 		byName[k.name] = k
 	}
 	return byName

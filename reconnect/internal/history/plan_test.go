@@ -111,6 +111,7 @@ type Settings struct {
 	Spares         bool          // of Resets: most sessions have no other faults
 	Floods         bool          // peers ping while the Conn ends or a session is replaced
 	Accounts       int           // at a server of their own, which limits one of them
+	TooLarge       bool          // the server sends too large a message in each session
 	Single         bool          // the server allows one session and closes the others
 	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
@@ -162,6 +163,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawResets()
 	p.drawFloods()
 	p.drawAccounts()
+	p.drawTooLarge()
 	return p
 }
 
@@ -324,6 +326,9 @@ func (s Settings) possible() Settings {
 	}
 	if s.Forms && s.InboxOverflow == 2 { // with InboxDisconnect a message that is larger than the inbox ends each session
 		s.InboxBytes = 0
+	}
+	if s.Prefix == prefix2 && s.Framing == 2 && (s.ReadLimit == 0 || s.ReadLimit > mostPrefix2-1000) {
+		s.TooLarge = false // no message is that large
 	}
 	if s.Framing != 0 || s.TLS { // a framed dialer follows nowhere, and the certificate has one name
 		s.Advised = false

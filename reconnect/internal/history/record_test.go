@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/coder/websocket"
@@ -51,6 +52,8 @@ type recordOf struct {
 	checked     time.Duration   // when Check was called last
 	pushes      []time.Duration // when kicks and the like came, which allow more dials
 	meddled     map[uint64]bool // sessions that were ended, or asked to end, on our side
+	exceeds     *rand.Rand      // draws the message of each session that is too large, or nil
+	bigs        int             // sessions in a row that such a message has ended
 	rotated     bool
 	turning     bool                  // since the last rotation began no session was ready
 	rotations   []time.Duration       // when they began

@@ -122,6 +122,7 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	defer w.depart(s.number)
 	w.above.admit(peer)
 	w.endOthers(s.number)
+	w.exceed(peer)
 	for {
 		data, err := read()
 		if err == nil {

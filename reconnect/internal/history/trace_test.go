@@ -181,6 +181,9 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	defer w.mu.Unlock()
 	w.log("dial: %v", kind(e.Err))
 	delete(w.dialing, e.Try)
+	if e.Err != nil {
+		w.bigs = 0
+	}
 	answered := w.unserved // another dial, whose session begins
 	w.unserved = e.Err == nil || answered
 	w.failedAt = w.now()
@@ -242,6 +245,7 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.endIsOne(s, told{e.Planned, e.Reason})
 	w.livePeer(s, e)
 	w.earned(e)
+	w.tooLargeEnds(e)
 	w.replacedInTime(s)
 	w.past(s, e)
 	if e.Stable {
@@ -288,6 +292,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 	}
 	w.waitsSlowly(e)
 	w.askedUntil = max(w.askedUntil, w.now()+e.Verdict.RetryAfter)
+	w.tooLargeIsSlow(e)
 	w.verdictAsStated(e)
 	if e.Cause == nil {
 		w.check(SpreadOnce, e.Drawn == 0 || w.started == 0 && len(w.dials) == 0 && e.Drawn < w.set.StartSpread, "a wait without a cause: %+v", e)

@@ -274,7 +274,7 @@ func (w *world) patience() time.Duration {
 
 // dialer returns a dialer with a secret in it.
 func (w *world) dialer() reconnect.Dialer {
-	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout, ReadLimit: int64(w.set.ReadLimit)}
+	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout, ReadLimit: int64(w.set.readLimit())}
 	switch w.set.Framing {
 	case 1:
 		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
