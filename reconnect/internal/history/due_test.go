@@ -12,33 +12,45 @@ import (
 )
 
 // What must happen, and by when. These are the promises of package reconnect that say so, and the
-// invariants that check it:
+// invariants that check it (see TestTableNamesInvariants):
 //
-//	 1  a second dial, beside one that hangs or after a kick     HungInTime, DialBesideHung, KickBeside
-//	    the other dial is cut before OnSession runs              CutBeforeLogin
-//	 2  each wait takes what was announced                       WaitIsKept
-//	 3  the waits grow until a session was ready for long enough WaitGrows, StableIsEarned,
-//	                                                             DialsAccept, RotatedDialsAccept
-//	    ten rotations in a row, and then one in 2 s              RotationPace, ReplacedInTime
-//	 4  OnSession ends within OpenTimeout                        OpeningIsBounded
-//	    when it has returned, the queue is written               SentInTime, LastMessageArrives
-//	 5  a seam when a session ends                               SeamBeforeDone
-//	    a mark when the next one is ready                        MarkIsHeld
-//	 6  no write after the deadline                              DeadlineKept, ExpiresInTime
-//	 7  a Read or Write ends with its context                    CancelEnds, ContextOfItsOwn, WriteEndsInTime
-//	 8  a silent peer is cut after the limit                     SilentInTime, DeathIsNoticed,
-//	                                                             SuspendIsNoticed
-//	    a peer that answers within a grown limit stays           PatientWithLateAnswers
-//	    a callback that takes long is reported                   SlowIsReported
-//	 9  no dial before the time that a server asks for           RetryAfterKept, AdviceKept
-//	    slow from the second failure in a row on                 VerdictAsStated, NoSuchHostIsSlow,
-//	                                                             RefusedIsSlow
-//	11  Close, Shutdown and Done                                 CloseAtOnce, ReadEndsAtClose,
-//	                                                             ShutdownInTime, RefusedAtShutdown,
-//	                                                             EndsSoon
-//	    a callback's context ends with its session               ContextOfPast, ContextEnds
-//	12  Await sees the newest state                              AwaitSees, AwaitIsTrue, KickDials
-//	14  Goexit ends the Conn with the name of the callback       ExitIsNamed
+//	 1  a second dial, beside one that hangs or after a kick        HungInTime, DialBesideHung, KickBeside
+//	    the other dial is cut before OnSession runs                 CutBeforeLogin
+//	 2  each wait takes what was announced                          WaitIsKept
+//	    a kick ends a wait                                          KickDials
+//	 3  the waits grow until a session was ready for long enough    WaitGrows, StableIsEarned, DialsAccept,
+//	                                                                RotatedDialsAccept
+//	    ten waits may be shorter than 10 ms                         TenShortWaits
+//	    ten rotations in a row, and then one in 2 s                 RotationPace, ReplacedInTime
+//	    what fails for long is dialed no more often than at first   LimitedCostsLess
+//	 4  OnSession ends within OpenTimeout                           OpeningIsBounded
+//	    when it has returned, the queue is written                  SentInTime, LastMessageArrives
+//	 5  a seam when a session ends                                  SeamBeforeDone
+//	    a mark when the next one is ready                           MarkIsHeld
+//	    a replaced session is read for Rotation.Drain               DrainIsKept
+//	 6  no write after the deadline                                 DeadlineKept, ExpiresInTime
+//	    Keep is asked before a message has its fate                 KeptIsOurs
+//	    SendWait in OnReceipt fails immediately                     NoWaitInReceipt
+//	 7  a Read or Write ends with its context                       CancelEnds, ContextOfItsOwn, WriteEndsInTime
+//	 8  a silent peer is cut after the limit                        SilentInTime, DeathIsNoticed, SuspendIsNoticed
+//	    up to 8 times as long, until a probe is answered soon       SilentInTime, PatientWithLateAnswers
+//	    a stuck write, and a message that never ends                StuckWriteEnds, EndlessMessageEnds
+//	    a callback that takes long is reported                      SlowIsReported
+//	    KeepAlive.Every and Liveness.ProbeEvery                     TimersAsStated
+//	 9  no dial before the time that a server asks for              RetryAfterKept, AdviceKept, GoodbyeIsObeyed
+//	    the Conn reads what had come before a write failed          HeardBeforeReset, GoodbyeIsCause
+//	    slow from the second failure in a row on                    VerdictAsStated, NoSuchHostIsSlow,
+//	                                                                RefusedIsSlow, TooLargeIsSlow
+//	    refused credentials are renewed immediately                 RefreshIsSoon
+//	10  connecting, handshaking, opening and closing                HungInTime, OpeningIsBounded, CloseIsBounded
+//	11  Close, Shutdown and Done                                    CloseAtOnce, ReadEndsAtClose, ShutdownInTime,
+//	                                                                RefusedAtShutdown, EndsSoon,
+//	                                                                HeardBeforeShutdown
+//	    a callback's context ends with its session                  ContextOfPast, ContextEnds
+//	12  Await sees the newest state                                 AwaitSees, AwaitIsTrue
+//	14  Goexit ends the Conn with the name of the callback          ExitIsNamed
+//	    a reservation of a login ends with its dial                 ReservationEnds
+//	    a gate lets a healthy connection through soon               HealthyReturn
 
 // drawDue draws events after which something is due, from a stream of its own.
 func (p *Plan) drawDue() {

@@ -131,7 +131,8 @@ var laterSettings = []string{
 	"Logins", "EarlyState", "FetchesUnset", "AskWait", "Advised", "Torn", "LedgerAge", "DropOldest", "Forms", "Odd",
 	"Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly", "Unlimited",
 	"ReaderTakes", "Leads", "Bursts", "Hears", "Single", "Blocks", "Receives", "Lasts", "Dues", "ShortDrain", "Turns",
-	"Resets", "Spares", "Floods", "Accounts", "TooLarge",
+	"Resets", "Spares", "Floods", "Accounts", "TooLarge", "Eager", "Limits",
+	"MessageTimeout",
 }
 
 // before returns the plan of a seed without the settings that there were not before one of them was added.

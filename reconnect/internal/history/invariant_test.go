@@ -113,7 +113,7 @@ var Invariants = []Invariant{
 	ContextOfPast, ExitIsNamed, AdviceKept, ExpiresInTime,
 	HeardBeforeReset, GoodbyeIsCause, GoodbyeIsObeyed,
 	LimitedCostsLess, HealthyStay, HealthyReturn,
-	TooLargeIsSlow,
+	TooLargeIsSlow, TenShortWaits, RefreshIsSoon, DrainIsKept, StuckWriteEnds, EndlessMessageEnds, CloseIsBounded,
 	KickDials, NoWaitInReceipt, AwaitSees, ReservationEnds, RefusedAtShutdown, DialBesideHung, KeptIsOurs,
 	SlowIsReported, CanceledWriteIsSilent, EachHasGoodbye, CancelEnds, ReadEndsAtClose, HeardBeforeShutdown,
 	OverlapIsWhole,
@@ -138,7 +138,7 @@ var Invariants = []Invariant{
 
 	ItemOnce, ItemInPlace, ItemIsTrue, StaleAfterSeam, StaleThenHealed,
 	HealedIsComplete, LossHasReason, HoldBounded, FetchesBounded, FetchWaits, FetchesEnd,
-	OthersPass, OneRange, StreamsComplete,
+	OthersPass, OneRange, StreamsComplete, RetryWaits,
 
 	ClosedOnce, NotBeforeTold, LeadIsQuiet, ClosedInWindow, OneInASlot,
 	AllHaveGone, ReturnsAtOnce, HurriedAtOnce, HurryIsShort, ClosersBounded,

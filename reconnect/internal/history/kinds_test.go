@@ -195,6 +195,13 @@ var kinds = func() map[string]happening {
 			}
 		}}
 	}
+	for _, k := range limitKinds {
+		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+			if w.set.Limits && !w.calmed.Load() {
+				k.do(w, r, e)
+			}
+		}}
+	}
 	for _, k := range []happening{
 		aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate, tooLarge,
 	} {

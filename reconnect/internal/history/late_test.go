@@ -93,6 +93,7 @@ func (w *world) silentEnd(s *session, silent bool) {
 		return
 	}
 	w.silents++
+	w.grown++
 	if overlaps := s.ready && s.readyAt < w.silentAt; w.late > 0 && !overlaps {
 		w.row, w.silentAt = w.row+1, w.now()
 		w.check(PatientWithLateAnswers, w.row <= 3, "session %d is number %d in a row that ends as silent; answers come after %v", s.number, w.row, w.late)

@@ -87,6 +87,7 @@ type networkRecord struct {
 	jumps       int                     // of the clock
 	setBack     time.Duration           // when the wall clock was last set back, in the history's time
 	silents     int                     // sessions that have ended as silent
+	grown       int                     // those since a probe was answered soon
 	row         int                     // those in a row while the peer answers late
 	silentAt    time.Duration           // when the last of these has ended; one that lived with it counts as the same
 	late        time.Duration           // how late it does now; 0: at once

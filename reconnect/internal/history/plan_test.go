@@ -112,8 +112,11 @@ type Settings struct {
 	Floods         bool          // peers ping while the Conn ends or a session is replaced
 	Accounts       int           // at a server of their own, which limits one of them
 	TooLarge       bool          // the server sends too large a message in each session
-	Single         bool          // the server allows one session and closes the others
-	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
+	Eager          bool          // with Policy 1: replaces it by one that hardly waits
+	Limits         bool          // there are events after which a limit ends a session
+	MessageTimeout time.Duration
+	Single         bool // the server allows one session and closes the others
+	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
 }
 
 // The readers.
@@ -164,6 +167,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawFloods()
 	p.drawAccounts()
 	p.drawTooLarge()
+	p.drawLimits()
 	return p
 }
 
@@ -309,6 +313,7 @@ func (s Settings) possible() Settings {
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
 	}
+	s.Eager = s.Eager && s.Policy == 1
 	s.Spares = s.Spares && s.Resets
 	s.Receives = s.Receives && s.Blocks
 	s.Allowed = s.Allowed && s.RotateAfter > 0

@@ -55,6 +55,7 @@ type recordOf struct {
 	exceeds     *rand.Rand      // draws the message of each session that is too large, or nil
 	bigs        int             // sessions in a row that such a message has ended
 	rotated     bool
+	replaced    uint64                // session that the last rotation replaces
 	turning     bool                  // since the last rotation began no session was ready
 	rotations   []time.Duration       // when they began
 	dialing     map[int]time.Duration // when the dials that do not hang have begun, by try

@@ -52,6 +52,7 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Lock()
 			w.rotatesByAge(e)
 			w.rotates(e.Session)
+			w.replaced = e.Session
 			w.rotationPace()
 			w.rotated, w.turning = true, true
 			w.meddled[e.Session] = true
@@ -90,7 +91,15 @@ func (w *world) trace() *reconnect.Trace {
 			w.mu.Unlock()
 			w.callback("ProbeStart", nil)
 		},
-		ProbeDone: then(w, "ProbeDone", func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) }),
+		ProbeDone: then(w, "ProbeDone", func(e reconnect.ProbeDone) {
+			w.event("probe done")
+			w.spill(e.Err)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if e.Err == nil && e.Took <= w.silence()/3*2/3 {
+				w.grown = 0
+			}
+		}),
 		SlowHandler: then(w, "SlowHandler", func(e reconnect.SlowHandler) {
 			w.event("slow handler")
 			w.reported(e.What)
@@ -156,6 +165,9 @@ func (w *world) dialStart(e reconnect.DialStart) {
 	if w.set.Policy == 1 {
 		most = 200
 	}
+	if w.set.Eager {
+		most = 10 + 60*100
+	}
 	lastMinute := func(times []time.Duration) (n int) {
 		for i := len(times) - 1; i >= 0 && times[i] > now-time.Minute; i-- {
 			n++
@@ -216,6 +228,7 @@ func (w *world) sessionReady(s *reconnect.Session) {
 	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
 	n.ready, n.readyAt, n.jumps, w.missing = true, w.now(), w.jumps, 0
 	w.turning = false
+	w.drainEnds()
 	c, ours := w.conn, w.meddled[s.Number]
 	w.mu.Unlock()
 	if c != nil && !ours && !w.ending() {
@@ -285,7 +298,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 			w.check(WaitWithinPolicy, e.Drawn <= most, "%v, and the cap is %v", e.Drawn, most)
 		}
 		const floor = 10 * time.Millisecond // instead of no wait, from the eleventh one on
-		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh {
+		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh && !w.set.Eager { // whose draws are few
 			w.drawn[e.Drawn]++
 			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
 		}
@@ -298,6 +311,8 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		w.check(SpreadOnce, e.Drawn == 0 || w.started == 0 && len(w.dials) == 0 && e.Drawn < w.set.StartSpread, "a wait without a cause: %+v", e)
 	}
 	w.waitGrows(e)
+	w.shortWaits(e)
+	w.refreshesSoon(e)
 	w.mirror.waits(e)
 	if w.waiting < 0 {
 		w.waiting, w.waitFrom = e.Verdict.RetryAfter+e.Drawn, w.now()

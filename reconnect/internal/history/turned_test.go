@@ -166,7 +166,7 @@ func (w *world) hangNext(n int) {
 }
 
 // goSilent stalls a connection, and checks that a ready session is given up when its peer was
-// silent for Liveness.Limit, if that has not grown.
+// silent for Liveness.Limit, or for 8 times that after silent sessions, until a probe is answered soon.
 func (w *world) goSilent(r *rand.Rand) {
 	p := w.pipe(r, "stall")
 	if p == nil {
@@ -175,7 +175,8 @@ func (w *world) goSilent(r *rand.Rand) {
 	w.mu.Lock()
 	s := w.sessions[w.piped(p).session]
 	now := w.now()
-	counts := s != nil && s.ready && !s.done && w.silents == 0 && w.late == 0 && w.set.Pace == 0 && !w.set.Unlimited &&
+	grown := w.grown
+	counts := s != nil && s.ready && !s.done && w.late == 0 && w.set.Pace == 0 && !w.set.Unlimited &&
 		w.readsFrom(now) && len(w.piped(p).faults) == 1
 	w.mu.Unlock()
 	p.Stall(conntest.Both)
@@ -186,10 +187,13 @@ func (w *world) goSilent(r *rand.Rand) {
 	if w.set.ProbeEvery > 0 { // a probe that was sent before the first third is over holds up the others
 		within += w.silence() / 3
 	}
+	if grown > 0 { // doubled after each silent session, up to three times
+		within += (w.silence() + w.silence()/3) * 7
+	}
 	w.pause(within)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	steady := w.readsFrom(s.readyAt) && w.readPause <= s.readyAt && w.silents <= 1 &&
+	steady := w.readsFrom(s.readyAt) && w.readPause <= s.readyAt && w.grown <= grown+1 &&
 		!w.slowProbe && !w.blocked && !w.acted
 	if s.done || w.closedOrMay() || !steady || len(w.piped(p).faults) > 1 || w.jumps > s.jumps {
 		w.check(SilentInTime, true, "")

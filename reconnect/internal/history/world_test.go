@@ -274,7 +274,11 @@ func (w *world) patience() time.Duration {
 
 // dialer returns a dialer with a secret in it.
 func (w *world) dialer() reconnect.Dialer {
-	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout, ReadLimit: int64(w.set.readLimit())}
+	limits := conn.Limits{
+		WriteTimeout:   w.set.WriteTimeout,
+		MessageTimeout: w.set.MessageTimeout,
+		ReadLimit:      int64(w.set.readLimit()),
+	}
 	switch w.set.Framing {
 	case 1:
 		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
@@ -340,6 +344,9 @@ const policies = 3
 func (w *world) policy() backoff.Policy {
 	switch w.set.Policy {
 	case 1:
+		if w.set.Eager {
+			return recorded{eager{}, w}
+		}
 		return recorded{&backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}, w}
 	case 2:
 		return recorded{&backoff.Exponential{Base: 500 * time.Millisecond, Cap: 8 * time.Second, Jitter: backoff.JitterEqual}, w}
