@@ -100,7 +100,7 @@ func timed(name string) bool {
 // what returns the name of a function in SlowHandler and Overdue.
 func what(name string) string {
 	switch name {
-	case "OnSession", "OnMessage", "OnSeam", "OnReceipt", "Keep", "Classify", "Policy", "Probe":
+	case "OnSession", "OnMessage", "OnSeam", "OnReceipt", "Keep", "Classify", "Policy", "Probe", "the gate's done":
 		return name
 	}
 	if strings.Contains(name, ".") { // of a Layer or of another option

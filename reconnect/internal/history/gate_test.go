@@ -46,6 +46,7 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 	if host != address { // an advised one, whose line has no model
 		return g.others.Acquire(ctx, host)
 	}
+	g.w.callback("Gate.Acquire", nil)
 	s := g.Status(host)
 	g.w.mu.Lock()
 	place := g.line.join(s)
@@ -59,6 +60,7 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 	}
 	p, returned := g.w.grant(g.limit, place), 0
 	return func(v backoff.Verdict) {
+		g.w.callback("the gate's done", nil)
 		s, now, counts := g.Status(host), time.Now(), false
 		g.w.mu.Lock()
 		returned++

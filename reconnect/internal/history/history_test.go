@@ -132,7 +132,7 @@ var laterSettings = []string{
 	"Allowed", "Expected", "AwaitsReceipts", "HoldsMark", "FetchesStop", "TurnsOpenly", "Unlimited",
 	"ReaderTakes", "Leads", "Bursts", "Hears", "Single", "Blocks", "Receives", "Lasts", "Dues", "ShortDrain", "Turns",
 	"Resets", "Spares", "Floods", "Accounts", "TooLarge", "Eager", "Limits",
-	"MessageTimeout",
+	"MessageTimeout", "Calls",
 }
 
 // before returns the plan of a seed without the settings that there were not before one of them was added.

@@ -203,7 +203,7 @@ var kinds = func() map[string]happening {
 		}}
 	}
 	for _, k := range []happening{
-		aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate, tooLarge,
+		aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate, tooLarge, callsMore,
 	} {
 		byName[k.name] = k
 	}

@@ -114,9 +114,10 @@ type Settings struct {
 	TooLarge       bool          // the server sends too large a message in each session
 	Eager          bool          // with Policy 1: replaces it by one that hardly waits
 	Limits         bool          // there are events after which a limit ends a session
-	MessageTimeout time.Duration
-	Single         bool // the server allows one session and closes the others
-	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
+	MessageTimeout time.Duration // with Limits, or 0 for the default
+	Calls          bool          // callbacks call more methods
+	Single         bool          // the server allows one session and closes the others
+	Apart          bool          // what else would happen at one instant does not; no plan is drawn with it
 }
 
 // The readers.
@@ -168,6 +169,7 @@ func drawWith(seed uint64, above string) *Plan {
 	p.drawAccounts()
 	p.drawTooLarge()
 	p.drawLimits()
+	p.drawCalls()
 	return p
 }
 

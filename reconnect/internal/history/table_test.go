@@ -88,8 +88,14 @@ func sources(t *testing.T) map[string]*ast.File {
 	paths, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
 	for _, path := range paths {
-		files[path], err = parser.ParseFile(syntax.NewFileSet(), path, nil, 0)
-		require.NoError(t, err)
+		files[path] = source(t, path)
 	}
 	return files
+}
+
+// source returns the syntax of a file.
+func source(t *testing.T, path string) *ast.File {
+	file, err := parser.ParseFile(syntax.NewFileSet(), path, nil, 0)
+	require.NoError(t, err)
+	return file
 }

@@ -31,7 +31,8 @@ func (w *world) trace() *reconnect.Trace {
 			w.mirror.hung(e.Try)
 			w.besideHung()
 		}),
-		DialDone: then(w, "DialDone", w.dialDone),
+		DialDone:       then(w, "DialDone", w.dialDone),
+		AddressIgnored: then(w, "AddressIgnored", func(reconnect.AddressIgnored) { w.event("address ignored") }),
 		SessionStart: then(w, "SessionStart", func(s *reconnect.Session) {
 			w.event("session start")
 			w.mu.Lock()
@@ -298,7 +299,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 			w.check(WaitWithinPolicy, e.Drawn <= most, "%v, and the cap is %v", e.Drawn, most)
 		}
 		const floor = 10 * time.Millisecond // instead of no wait, from the eleventh one on
-		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh && !w.set.Eager { // whose draws are few
+		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh && !w.set.Eager {
 			w.drawn[e.Drawn]++
 			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
 		}

@@ -420,6 +420,9 @@ func (w *world) options() *reconnect.Options {
 	w.above.options(o)
 	w.blocking(o)
 	w.hearing(o)
+	if w.set.Calls {
+		o.Layers = append(o.Layers, &reconnect.Layer{Start: w.starts})
+	}
 	return o
 }
 
