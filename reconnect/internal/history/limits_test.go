@@ -165,6 +165,7 @@ func (w *world) sendEndless(r *rand.Rand, _ Event) {
 		case to.turn <- struct{}{}: // until the connection ends
 			to.pipe.Server().Write(frame.Bytes())
 			<-to.ctx.Done()
+			to.pipe.Server().Close() // else what is said next would be a part of the message
 			<-to.turn
 		case <-to.ctx.Done():
 		}
