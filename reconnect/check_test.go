@@ -196,13 +196,14 @@ func TestCheckDoesNotCutWhileNobodyReads(t *testing.T) {
 }
 
 func TestCheckWithoutASessionDoesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, d := s.down(nil)
 		c.Check()
-		s.wantDial().accept()
+		d.accept()
 		c.Check() // a connection that cannot be probed, and has no address
 		time.Sleep(time.Minute)
 		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, s.session, c.Status().Session)
 	})
 }
 
@@ -213,6 +214,9 @@ type elsewhere struct {
 	conn.Pinger
 	conn.Transport
 }
+
+// moved returns a connection of a machine that has moved. c must be one of alive.
+func moved(c conn.Conn) elsewhere { return elsewhere{c, c.(conn.Pinger), c.(conn.Transport)} }
 
 // quiet returns e without a way to probe it.
 func (e elsewhere) quiet() conn.Conn {
@@ -225,13 +229,12 @@ func (e elsewhere) quiet() conn.Conn {
 func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
 func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		d := s.wantDial()
-		fake := conntest.NewFake(&alive).Conn()
-		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger), fake.(conn.Transport)}, nil }
-		synctest.Wait()
+		c, d := s.down(&o)
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return moved(peer.Conn()) }
+		d.accept()
 		c.Check()
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
@@ -241,15 +244,14 @@ func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
 
 // A machine that was suspended may be elsewhere now, and a probe would wait for an answer.
 func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.fake = alive
 		var slept atomic.Int64
 		o := withPolicy(every(time.Hour))
 		reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-		c := s.open(&o)
-		d := s.wantDial()
-		fake := conntest.NewFake(&alive).Conn()
-		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger), fake.(conn.Transport)}, nil }
-		synctest.Wait()
+		c, d := s.down(&o)
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return moved(peer.Conn()) }
+		d.accept()
 		slept.Store(int64(8 * time.Hour))
 		time.Sleep(10 * time.Second) // the next look
 		synctest.Wait()
@@ -290,27 +292,33 @@ func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 
 // The network may change while SessionReady runs: the session is ready, and is asked when that hook has returned.
 func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
+	asItIs := func(c conn.Conn) conn.Conn { return c }
+	gone := func(c conn.Conn) conn.Conn { return moved(c) }
+	goneAndQuiet := func(c conn.Conn) conn.Conn { return moved(c).quiet() }
 	for name, test := range map[string]struct {
 		limit time.Duration
 		conn  func(conn.Conn) conn.Conn
 		cut   time.Duration // after the hook
 		why   backoff.Reason
 	}{
-		"a silent peer":                    {0, func(c conn.Conn) conn.Conn { return c }, 5 * time.Second, backoff.ReasonSilent},
-		"a silent peer, without a limit":   {-1, func(c conn.Conn) conn.Conn { return c }, 5 * time.Second, backoff.ReasonSilent},
-		"an address that is gone":          {0, func(c conn.Conn) conn.Conn { return elsewhere{c, c.(conn.Pinger), c.(conn.Transport)} }, 0, backoff.ReasonLocal},
-		"such an address, without a probe": {0, func(c conn.Conn) conn.Conn { return elsewhere{c, nil, c.(conn.Transport)}.quiet() }, 0, backoff.ReasonLocal},
+		"a silent peer":                    {0, asItIs, 5 * time.Second, backoff.ReasonSilent},
+		"a silent peer, without a limit":   {-1, asItIs, 5 * time.Second, backoff.ReasonSilent},
+		"an address that is gone":          {0, gone, 0, backoff.ReasonLocal},
+		"such an address, without a probe": {0, goneAndQuiet, 0, backoff.ReasonLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
+				s.fake = alive
 				o := withPolicy(every(time.Hour))
 				o.Liveness.Limit = test.limit
-				o.Run.Trace = &reconnect.Trace{SessionReady: func(*reconnect.Session) { time.Sleep(time.Second) }}
-				c := s.open(&o)
-				d := s.wantDial()
-				fake := conntest.NewFake(&alive)
-				fake.Mute()
-				d.answer <- func() (conn.Conn, error) { return test.conn(fake.Conn()), nil }
+				o.Run.Trace = &reconnect.Trace{SessionReady: func(session *reconnect.Session) {
+					if session.Number == s.session {
+						time.Sleep(time.Second)
+					}
+				}}
+				c, d := s.down(&o)
+				s.wrap = func(peer *conntest.Fake) conn.Conn { return test.conn(peer.Conn()) }
+				d.accept().Mute()
 				time.Sleep(500 * time.Millisecond)
 				c.Check()
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -424,10 +432,10 @@ func TestChecksDoNotProbeAtOnce(t *testing.T) {
 
 // A program may check as soon as it learns that the session is ready.
 func TestCheckMayComeAtOnce(t *testing.T) {
-	for range 50 {
-		inBubble(t, func(t *testing.T, s *scene) {
+	for range 10 {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			s.fake = alive
-			c := s.open(nil)
+			c, d := s.down(nil)
 			checking := make(chan struct{})
 			go func() {
 				defer close(checking)
@@ -436,7 +444,7 @@ func TestCheckMayComeAtOnce(t *testing.T) {
 				}
 				c.Check()
 			}()
-			s.wantDial().accept()
+			d.accept()
 			<-checking
 			synctest.Wait()
 			require.Equal(t, reconnect.StateReady, c.State())

@@ -36,14 +36,13 @@ func TestADialHasALimit(t *testing.T) {
 
 // Most dialers say only that they were canceled.
 func TestADialThatItsLimitHasEndedSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			<-ctx.Done()
+		c, d := s.down(&o)
+		d.answer <- func() (conn.Conn, error) {
+			<-d.ctx.Done()
 			return nil, fmt.Errorf("dial tcp: %w", context.Canceled)
-		}), &o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
+		}
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
@@ -52,11 +51,9 @@ func TestADialThatItsLimitHasEndedSaysSo(t *testing.T) {
 
 // A dialer with a method DialTimeout sets the limit of one dial.
 func TestTheDialerSetsTheTimeout(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(limitedDialer{s, 7 * time.Minute}, nil)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		d := s.wantDial()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.dialer = limitedDialer{s, 7 * time.Minute}
+		_, d := s.down(nil)
 		<-d.ctx.Done()
 		require.Equal(t, 7*time.Minute, s.now())
 	})
@@ -64,12 +61,10 @@ func TestTheDialerSetsTheTimeout(t *testing.T) {
 
 func TestADialTimeoutOfNothingIsTheDefault(t *testing.T) {
 	for _, limit := range []time.Duration{0, -1} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
+			s.dialer = limitedDialer{s, limit}
 			o := withPolicy(every(time.Hour))
-			c, err := reconnect.New(limitedDialer{s, limit}, &o)
-			require.NoError(t, err)
-			defer closeAndWait(c)
-			d := s.wantDial()
+			_, d := s.down(&o)
 			<-d.ctx.Done()
 			require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
 		})
@@ -130,58 +125,46 @@ func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
 
 // A dial that brings a connection too late counts as a failure.
 func TestALateDialIsAFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Minute))
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			time.Sleep(2 * time.Minute) // whatever ctx says
-			return conntest.NewFake(nil), nil
-		}), &o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		time.Sleep(time.Hour)
-		require.InDelta(t, c.Stats().Dials, c.Stats().Failures, 1)
-		require.NotZero(t, c.Stats().Failures)
+		c, d := s.down(&o)
+		before := c.Stats()
+		for range 10 {
+			d.late(2*time.Minute, conntest.NewFake(nil))
+			d = s.wantDial()
+		}
+		require.Equal(t, before.Dials+10, c.Stats().Dials)
+		require.Equal(t, before.Failures+10, c.Stats().Failures)
 	})
 }
 
 // Promise 10: a dial that succeeds after its time is over has failed, and its connection is
 // closed.
 func TestADialThatIsLateIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
-		fake := conntest.NewFake(nil)
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			time.Sleep(10 * time.Minute)
-			return fake, nil
-		}), &o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
+		c, d := s.down(&o)
+		peer := conntest.NewFake(nil)
+		d.late(10*time.Minute, peer)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.True(t, fake.Closed())
+		require.True(t, peer.Closed())
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
 	})
 }
 
 // Promises 1 and 11.
 func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
-		late := conntest.NewFake(nil)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		var o reconnect.Options
 		overdue := make(chan string, 1)
-		dial := func(context.Context) (conn.Conn, error) {
-			time.Sleep(8 * time.Second) // ignores its context
-			return late, nil
-		}
-		c, err := reconnect.New(reconnect.DialFunc(dial), &reconnect.Options{Run: reconnect.RunOptions{Trace: &reconnect.Trace{
-			Overdue: func(o reconnect.Overdue) { what := o.What; overdue <- what },
-		}}})
-		require.NoError(t, err)
-		synctest.Wait()
-		start := time.Now()
-		c.Close()
-		<-c.Done()
-		require.Equal(t, 8*time.Second, time.Since(start), "it is waited for")
+		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; overdue <- what }}
+		c, d := s.down(&o)
+		peer := conntest.NewFake(nil)
+		d.late(8*time.Second, peer)
+		closeAndWait(c)
+		require.Equal(t, 8*time.Second, s.now(), "it is waited for")
 		require.Equal(t, "dial", <-overdue)
-		require.True(t, late.Closed())
+		require.True(t, peer.Closed())
 	})
 }
 
@@ -224,21 +207,17 @@ func TestRunClosesWhatALateDialBringsBack(t *testing.T) {
 
 // A dial that ends its goroutine, as t.FailNow does, has failed.
 func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		n := 0
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			if n++; n == 1 {
-				runtime.Goexit()
-			}
-			return conntest.NewFake(nil), nil
-		}), &o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		c, d := s.down(&o)
+		d.answer <- func() (conn.Conn, error) { runtime.Goexit(); return nil, nil }
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.ErrorContains(t, c.Status().Err, "dial: the function did not return")
-		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-		require.Equal(t, time.Second, s.now())
+		d = s.wantDial()
+		require.Equal(t, time.Second, d.at)
+		d.accept()
+		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
 
@@ -271,15 +250,26 @@ func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
 	})
 }
 
-// exitingDialer is a dialer whose DialTimeout does not return.
-type exitingDialer struct{ *scene }
+// exitingDialer is a dialer whose DialTimeout ends its goroutine if exits is true.
+type exitingDialer struct {
+	*scene
+	exits *atomic.Bool
+}
 
-func (exitingDialer) DialTimeout(schedule.Attempt) time.Duration { runtime.Goexit(); return 0 }
+func (d exitingDialer) DialTimeout(schedule.Attempt) time.Duration {
+	if d.exits.Load() {
+		runtime.Goexit()
+	}
+	return 0
+}
 
 func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(exitingDialer{s}, nil)
-		require.NoError(t, err)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		d := exitingDialer{s, new(atomic.Bool)}
+		s.dialer = d
+		c, first := s.down(nil)
+		d.exits.Store(true)
+		first.refuse(errLost)
 		<-c.Done()
 		require.ErrorIs(t, c.Err(), net.ErrClosed)
 	})
@@ -301,14 +291,16 @@ func TestAnErrorNeedNotBeComparable(t *testing.T) {
 
 // A function of the user that takes long is no reason to dial later.
 func TestWaitAfterADialCountsFromItsFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		classify := backoff.Classify
 		o := withPolicy(every(10 * time.Second))
-		o.Run.Classify = func(error) backoff.Verdict {
+		o.Run.Classify = func(err error) backoff.Verdict { return classify(err) }
+		c, d := s.down(&o)
+		classify = func(error) backoff.Verdict {
 			time.Sleep(3 * time.Second)
 			return backoff.Verdict{RetryAfter: 5 * time.Second}
 		}
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
+		d.refuse(errLost)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 12*time.Second, time.Until(c.Status().Next))
@@ -321,25 +313,26 @@ func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
 	exit := &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}
 	for _, dials := range []bool{true, false} {
 		t.Run(fmt.Sprint("a dial: ", dials), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				peer, over := conntest.NewFake(nil), false
 				takesLong := func() {
 					time.Sleep(time.Hour)
 					over = true
 				}
-				dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+				o := &reconnect.Options{Run: reconnect.RunOptions{Trace: exit}}
+				o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+					if op.Session == s.session {
+						takesLong()
+					}
+					return nil
+				}
+				c, d := s.down(o)
+				d.answer <- func() (conn.Conn, error) {
 					if dials {
 						takesLong()
 					}
 					return peer.Conn(), nil
-				})
-				o := &reconnect.Options{Run: reconnect.RunOptions{Trace: exit}}
-				o.OnSession = func(context.Context, *reconnect.Opening) error {
-					takesLong()
-					return nil
 				}
-				c, err := reconnect.New(dial, o)
-				require.NoError(t, err)
 				time.Sleep(time.Second)
 				c.Close()
 				<-c.Done()

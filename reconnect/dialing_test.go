@@ -106,31 +106,34 @@ func TestAtMostTwoDialsAreInFlight(t *testing.T) {
 
 // Promise 1, counted by the network.
 func TestThereAreNeverMoreThanTwoConnections(t *testing.T) {
-	t.Run("two", func(t *testing.T) { testConnections(t, false, 2) })
-	t.Run("OneConnection", func(t *testing.T) { testConnections(t, true, 1) })
+	t.Run("two", func(t *testing.T) { inEachWSForm(t, nil, wantAtMost(2)) })
+	t.Run("OneConnection", func(t *testing.T) { inEachWSForm(t, nil, wantAtMost(1)) })
 }
 
-func testConnections(t *testing.T, one bool, most int) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+// wantAtMost returns a test that there are never more than n connections to a server that fails at random.
+func wantAtMost(n int) func(t *testing.T, server *wsServer) {
+	return func(t *testing.T, server *wsServer) {
 		random := rand.New(rand.NewPCG(1, 2))
 		server.network.Fault(wsAddr, conntest.Fault{Delay: 300 * time.Millisecond}, conntest.Fault{})
 		o := withPolicy(every(100 * time.Millisecond))
-		o.Run.OneConnection = one
-		c := server.open(t, &o)
+		o.Run.OneConnection = n == 1
+		c := server.ready(t, &o)
 		for server.now() < time.Minute {
 			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 			late := time.Duration(random.Int64N(int64(time.Second)))
-			server.network.Fault(wsAddr, conntest.Fault{Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true})
+			server.network.Fault(wsAddr, conntest.Fault{
+				Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true,
+			})
 			server.network.ResetAll(wsAddr)
 			c.Kick()
 			c.Redial(c.Status().Session, errLost)
 		}
 		count := server.network.Count(wsAddr)
 		require.Greater(t, count.Dials, 30)
-		require.LessOrEqual(t, count.MaxDialing, most)
-		require.LessOrEqual(t, count.MaxOpen, most)
-		require.LessOrEqual(t, count.MaxHeld, most)
-	})
+		require.LessOrEqual(t, count.MaxDialing, n)
+		require.LessOrEqual(t, count.MaxOpen, n)
+		require.LessOrEqual(t, count.MaxHeld, n)
+	}
 }
 
 func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
@@ -301,12 +304,14 @@ func TestManyThatStartAtOneInstantAreSpread(t *testing.T) {
 // Over real coder/websocket: a load balancer accepts the first connection and never answers it,
 // and the server answers new connections only.
 func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
+		o := withPolicy(backoff.Default())
+		c := server.down(t, &o)
+		before := server.network.Count(wsAddr).Dials
 		server.Next(conntest.Hang, server.Accept)
-		c := server.open(t, nil)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-		require.Less(t, server.now(), 10*time.Second)
-		require.Equal(t, 2, server.network.Count(wsAddr).Dials)
+		require.Less(t, server.now(), 12*time.Second, "2 s for the first wait")
+		require.Equal(t, before+2, server.network.Count(wsAddr).Dials)
 		synctest.Wait()
 		require.Equal(t, 1, server.network.Open())
 	})
@@ -314,15 +319,16 @@ func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
 
 // Over real coder/websocket: the kept handshake is answered, and the dial beside it has not failed.
 func TestADialThatIsNotNeededAnyMoreIsCanceled(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
+		var done []error
+		o := withPolicy(backoff.Default())
+		o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) { done = append(done, d.Err) }}
+		c := server.down(t, &o)
+		done = nil
 		server.Next(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(12 * time.Second)
 			server.Accept(w, r)
 		}, conntest.Hang)
-		var done []error
-		c := server.open(t, &reconnect.Options{Run: reconnect.RunOptions{Trace: &reconnect.Trace{
-			DialDone: func(d reconnect.DialDone) { done = append(done, d.Err) },
-		}}})
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		require.Len(t, done, 2)
 		require.NoError(t, done[0])
@@ -392,33 +398,42 @@ func TestADialThatFindsTheBacklogFullTakesThePlaceOfTheKeptOne(t *testing.T) {
 // gate, whether the gate lets it in just then or not.
 func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
 	for name, test := range map[string]struct {
-		gate  seenGate
+		gate  func() seenGate
 		seen  []string
 		holds time.Duration // the gate, the third dial
 	}{
-		"waiting": {&gate{}, []string{"acquire h", "done overload", "acquire h"}, time.Second},
-		"let in":  {&yieldingGate{}, []string{"acquire", "done overload", "acquire", "done stop"}, time.Hour},
+		"waiting": {
+			func() seenGate { return new(gate) },
+			[]string{"done overload", "acquire h"}, time.Second,
+		},
+		"let in": {
+			func() seenGate { return new(yieldingGate) },
+			[]string{"done overload", "acquire h", "done stop"}, time.Hour,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
+				g := test.gate()
 				o := withPolicy(hanging{})
-				o.Run.Gate, o.Run.Host = test.gate, "h"
+				o.Run.Gate, o.Run.Host = g, "h"
 				// The first handshake hangs, and the next dial waits at the gate.
-				c := s.open(&o)
-				first := s.wantDial()
-				first.connected()
+				c, first := s.hang(&o)
+				before, dials := len(g.all()), c.Stats().Dials
+				if g, ok := g.(*yieldingGate); ok {
+					g.shut.Store(true)
+				}
 				time.Sleep(10*time.Second + time.Second/2) // the next one waits at the gate
 				// The answer to the first asks to wait for a minute. The dial at the gate is held.
 				next := s.now() + 61*time.Second
 				first.refuse(backoff.RetryAfter(answered(503), time.Minute))
-				require.Equal(t, test.seen, test.gate.all())
+				require.Equal(t, test.seen, g.all()[before:])
 				require.Equal(t, reconnect.StateWaiting, c.State())
 				require.Equal(t, s.start().Add(next), c.Status().Next)
 				// It begins after that minute and the wait of a second.
 				d := s.wantDial()
 				require.Equal(t, next+test.holds, d.at)
-				require.Equal(t, 2, d.try.Number)
-				require.Equal(t, uint64(2), c.Stats().Dials)
+				require.Equal(t, first.try.Number+1, d.try.Number)
+				require.Equal(t, dials+1, c.Stats().Dials)
 			})
 		})
 	}
@@ -468,18 +483,18 @@ func TestClientsConnectThoughMostBackendsHang(t *testing.T) {
 
 // One of the endpoints is a black hole. The next dial goes on where the last one ended.
 func TestSeveralFramedEndpoints(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		server.dialer.Address, server.dialer.Addresses = "", []string{"hole.test:7", "shut.test:7", framedAddr}
 		server.network.Fault("hole.test:7", conntest.Fault{Hang: true})
 		server.network.Fault("shut.test:7", conntest.Fault{Refuse: true})
 		o := withPolicy(every(time.Second))
-		c := server.open(t, &o)
-		for session := range 20 {
-			peer := server.next(t)
+		c, peer := server.ready(t, &o)
+		for n := range uint64(20) {
 			peer.say(t, "hello\n")
-			wantMessage(t, c, uint64(session+1), "hello")
+			wantMessage(t, c, server.session+n, "hello")
 			peer.pipe.Reset()
 			wantSeam(t, c)
+			peer = server.next(t)
 		}
 		require.NotEmpty(t, server.network.Dials("hole.test:7"))
 		require.NotEmpty(t, server.network.Dials("shut.test:7"))

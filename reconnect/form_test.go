@@ -1,6 +1,10 @@
 package reconnect_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +38,11 @@ var forms = map[string]form{
 	"twice":       {rotations: 2, overlap: reconnect.OverlapHold, drains: true},
 }
 
+// serverForms are the forms of a Conn to a server of its own, as in inEachWSForm.
+var serverForms = map[string]form{
+	"fresh": forms["fresh"], "hold": forms["hold"], "mix": forms["mix"], "break first": forms["break first"],
+}
+
 // inEachForm runs a test in virtual time once for each form, which ready and down bring a Conn into.
 func inEachForm(t *testing.T, f func(t *testing.T, s *scene)) {
 	t.Helper()
@@ -55,10 +64,7 @@ func (s *scene) ready(o *reconnect.Options) (*reconnect.Conn, *conntest.Fake) {
 		o = new(reconnect.Options)
 	}
 	if o.Run.OneConnection {
-		if s.form.overlap == reconnect.OverlapMix || s.form.forbidden {
-			s.t.Skip("with OneConnection each rotation breaks first, and the Conn ends with one that is forbidden")
-		}
-		s.form.overlap, s.form.drains = reconnect.OverlapBreakFirst, false
+		s.breakFirst()
 	}
 	o.Rotate.Overlap = s.form.overlap
 	c := s.open(o)
@@ -91,6 +97,38 @@ func (s *scene) ready(o *reconnect.Options) (*reconnect.Conn, *conntest.Fake) {
 	s.readSeams(c, o, seams)
 	s.restart()
 	return c, peer
+}
+
+// options returns o with the overlap of f, or new options if o is nil. It skips the test if o excludes that
+// overlap.
+func (f form) options(t *testing.T, o *reconnect.Options) *reconnect.Options {
+	t.Helper()
+	if o == nil {
+		o = new(reconnect.Options)
+	}
+	if o.Run.OneConnection && f.overlap != reconnect.OverlapBreakFirst && f.rotations > 0 {
+		t.Skip("with OneConnection each rotation breaks first")
+	}
+	if f.rotations > 0 {
+		o.Rotate.Overlap = f.overlap
+	}
+	return o
+}
+
+// wantRotated waits until the rotation to a session is over, and reads its seam unless o has OnMessage.
+func wantRotated(t *testing.T, c *reconnect.Conn, o *reconnect.Options, session uint64) {
+	t.Helper()
+	for range 60 {
+		synctest.Wait()
+		if status := c.Status(); status.State == reconnect.StateReady && status.Session == session && !status.Rotating {
+			if o.OnMessage == nil {
+				wantSeam(t, c)
+			}
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("no rotation to session %d", session)
 }
 
 // accepted accepts the next dial, and returns the peer when its session is ready.
@@ -184,6 +222,15 @@ func (s *scene) skipBreakFirst() {
 	}
 }
 
+// breakFirst makes each rotation of s break first. It skips the test in a form that this excludes.
+func (s *scene) breakFirst() {
+	s.t.Helper()
+	if s.form.overlap == reconnect.OverlapMix || s.form.forbidden {
+		s.t.Skip("each rotation breaks first, and a forbidden one ends the Conn")
+	}
+	s.form.overlap, s.form.drains = reconnect.OverlapBreakFirst, false
+}
+
 // endInOrder lets a peer end its session with a close frame.
 func endInOrder(peer *conntest.Fake) {
 	peer.Fail(&conn.CloseError{Code: 1001})
@@ -211,4 +258,100 @@ func TestFormsAreWhatTheySay(t *testing.T) {
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Equal(t, s.session, c.Status().Session)
 	})
+}
+
+// formFiles are the files whose tests run in forms, unless formless lists them: the tests of dials, hung
+// handshakes, kick, gate, liveness and its patience, logins, pace, Write and Send. The tests of age are in
+// rotation_test.go, most of whose tests make their own rotations.
+var formFiles = []string{
+	"check_test.go", "dial_test.go", "dialing_test.go", "keepalive_test.go", "liveness_probe_test.go",
+	"liveness_test.go", "logins_reserved_test.go", "logins_test.go", "pace_test.go", "patience_test.go",
+	"run_gate_test.go", "run_test.go", "send_test.go", "sender_queue_test.go", "sender_session_test.go",
+	"sender_test.go",
+}
+
+// Reasons of formless.
+const (
+	bareRun      = "a bare Run has no rotations"
+	firstDial    = "the first dial of a Conn has no form"
+	notOpened    = "no Conn is opened"
+	severalConns = "many Conns compete with each other"
+)
+
+// formless maps each test of formFiles that runs in no form to the reason.
+var formless = map[string]string{
+	// dial_test.go
+	"TestAHookThatDoesNotReturnLeavesNoConnection":  bareRun,
+	"TestAHookThatPanicsGivesThePlaceAtTheGateBack": bareRun,
+	"TestRunClosesWhatALateDialBringsBack":          bareRun,
+
+	// dialing_test.go
+	"TestClientsConnectThoughMostBackendsHang": severalConns,
+	"TestManyThatStartAtOneInstantAreSpread":   firstDial,
+
+	// keepalive_test.go, pace_test.go, send_test.go
+	"TestHalfAKeepAliveIsRefused":         notOpened,
+	"TestPaceIsRefusedByName":             notOpened,
+	"TestTheErrorOfUnsentMessagesIsClear": notOpened,
+
+	// logins_test.go
+	"TestABudgetOfLoginsHoldsForAWeekOfFlapping": "each Conn ends with its process, and another one follows",
+	"TestALoginThatARunIsRefusedIsWaitedFor":     bareRun,
+	"TestARunAsksItsSessionForALogin":            bareRun,
+	"TestTheFirstDialWaitsForALogin":             firstDial,
+	"TestThreeConnsShareABudget":                 severalConns,
+
+	// logins_reserved_test.go
+	"TestACallbackThatExitsLeavesNoReservation":    bareRun,
+	"TestALoginThatTheDialFunctionTakesCountsOnce": bareRun,
+	"TestThoseThatWouldGetNoLoginDoNotDial":        severalConns,
+
+	// run_gate_test.go
+	"TestALostConnectionOfARunCountsAgainstTheHost": bareRun,
+
+	// run_test.go
+	"TestAClosedKickKicksNobody":                     bareRun,
+	"TestAKickThatWasSentBeforeTheDialIsForgotten":   bareRun,
+	"TestANilFromServeIsRedialed":                    bareRun,
+	"TestAServeThatDoesNotReturnLeavesNothingBehind": bareRun,
+	"TestRunClosesAConnectionBeforeTheNextDial":      bareRun,
+	"TestRunWaitsForTheCloseThatItsContextStarted":   bareRun,
+	"TestTheKickOfARunCutsItsWait":                   bareRun,
+}
+
+func TestFormlessIsComplete(t *testing.T) {
+	found := map[string]bool{}
+	for _, name := range formFiles {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
+				continue
+			}
+			found[f.Name.Name] = true
+			_, excepted := formless[f.Name.Name]
+			require.NotEqual(t, excepted, callsForms(f), "%s must call inEachForm, or be in formless", f.Name.Name)
+		}
+	}
+	for name := range formless {
+		require.True(t, found[name], "%s is in formless, but in no file of formFiles", name)
+	}
+}
+
+// callsForms reports whether f calls inEachForm, inEachWSForm or inEachFramedForm.
+func callsForms(f *ast.FuncDecl) bool {
+	calls := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if id, ok := call.Fun.(*ast.Ident); ok {
+				switch id.Name {
+				case "inEachForm", "inEachWSForm", "inEachFramedForm":
+					calls = true
+				}
+			}
+		}
+		return true
+	})
+	return calls
 }

@@ -25,7 +25,10 @@ type framedServer struct {
 	network *conntest.Network
 	dialer  *dialer.Framed
 	clients chan net.Conn
-	start   time.Time
+	start   time.Time // when the test began, or ready returned
+
+	form    form
+	session uint64 // the number of the session that ready has returned
 }
 
 // accept hands each connection of l to the test.
@@ -84,6 +87,36 @@ func (s *framedServer) next(t *testing.T) *framedPeer {
 		if pipes := s.network.Conns(nc.LocalAddr().String()); len(pipes) > 0 {
 			return &framedPeer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
 		}
+	}
+}
+
+// ready starts a Conn, brings it into the form of s, and returns it with the server's end of its session.
+func (s *framedServer) ready(t *testing.T, o *reconnect.Options) (*reconnect.Conn, *framedPeer) {
+	t.Helper()
+	o = s.form.options(t, o)
+	c := s.open(t, o)
+	peer := s.next(t)
+	for n := range s.form.rotations {
+		c.Rotate(n+1, reconnect.Advice{})
+		before := peer
+		peer = s.next(t)
+		before.Close()
+		wantRotated(t, c, o, n+2)
+	}
+	s.session, s.start = s.form.rotations+1, time.Now()
+	return c, peer
+}
+
+// inEachFramedForm is withFramedServer, once for each form that begins with ready.
+func inEachFramedForm(t *testing.T, f conn.Framer, test func(t *testing.T, server *framedServer)) {
+	t.Helper()
+	for name, form := range serverForms {
+		t.Run(name, func(t *testing.T) {
+			withFramedServer(t, f, func(t *testing.T, server *framedServer) {
+				server.form = form
+				test(t, server)
+			})
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,11 +40,10 @@ func TestAProbeFunctionAsksForLife(t *testing.T) {
 
 // Promise 8: a framed stream has no ping, so Probe asks.
 func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("PING")) }
-		c := server.open(t, &o)
-		peer := server.next(t)
+		c, peer := server.ready(t, &o)
 		go func() { // it answers
 			for {
 				if _, err := peer.in.ReadString('\n'); err != nil {
@@ -55,7 +55,7 @@ func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
 		for range 10 {
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			wantMessage(t, c, 1, "PONG")
+			wantMessage(t, c, server.session, "PONG")
 		}
 		peer.pipe.Stall(conntest.Both)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -121,15 +121,14 @@ func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
 
 // Not a byte of such a message was written, and Probe may write another one.
 func TestABadMessageOfAProbeDoesNotCostTheConnection(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		var bad error
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
 			bad = write(text("two\nlines"))
 			return write(text("PING"))
 		}
-		c := server.open(t, &o)
-		peer := server.next(t)
+		c, peer := server.ready(t, &o)
 		line, err := peer.in.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "PING\n", line)
@@ -272,38 +271,42 @@ func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
 	})
 }
 
-// A callback of a timer that ends its goroutine ends the session. Stall.Expected ends each as soon as it is
-// ready, so that there is none to rotate.
+// A callback of a timer that ends its goroutine ends the session.
 func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
-	for name, set := range map[string]func(*reconnect.Options){
-		"Liveness.Probe": func(o *reconnect.Options) {
-			o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { runtime.Goexit(); return nil }
+	for name, set := range map[string]func(o *reconnect.Options, exit func()){
+		"Liveness.Probe": func(o *reconnect.Options, exit func()) {
+			o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { exit(); return nil }
 		},
-		"Stall.Expected": func(o *reconnect.Options) {
-			o.Stall = reconnect.Stall{Limit: 80 * time.Second, Expected: func(time.Time) bool { runtime.Goexit(); return true }}
+		"Stall.Expected": func(o *reconnect.Options, exit func()) {
+			o.Stall = reconnect.Stall{Limit: 80 * time.Second, Expected: func(time.Time) bool { exit(); return true }}
 		},
-		"Trace.ProbeStart": func(o *reconnect.Options) {
-			o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { runtime.Goexit() }}
+		"Trace.ProbeStart": func(o *reconnect.Options, exit func()) {
+			o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { exit() }}
 		},
-		"Trace.ProbeDone": func(o *reconnect.Options) {
-			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { runtime.Goexit() }}
+		"Trace.ProbeDone": func(o *reconnect.Options, exit func()) {
+			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { exit() }}
 		},
-		"Trace.SlowHandler": func(o *reconnect.Options) {
+		"Trace.SlowHandler": func(o *reconnect.Options, exit func()) {
 			o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
-			o.Run.Trace = &reconnect.Trace{SlowHandler: func(reconnect.SlowHandler) { runtime.Goexit() }}
+			o.Run.Trace = &reconnect.Trace{SlowHandler: func(reconnect.SlowHandler) { exit() }}
 		},
-		"Trace.Overdue": func(o *reconnect.Options) { // nobody reads the full inbox
+		"Trace.Overdue": func(o *reconnect.Options, exit func()) { // the full inbox is not read
 			o.Inbox.Messages = 1
-			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}
+			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { exit() }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				s.fake.Pings = true
 				o := withPolicy(every(time.Hour))
-				set(&o)
-				c := s.open(&o)
-				peer := s.wantDial().accept()
+				var exits atomic.Bool
+				set(&o, func() {
+					if exits.Load() {
+						runtime.Goexit()
+					}
+				})
+				c, peer := s.settled(&o)
+				exits.Store(true)
 				peer.Deliver(text("a"), text("b"))
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 				require.ErrorContains(t, c.Status().Err, name+": the function did not return")

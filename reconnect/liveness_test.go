@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
@@ -141,7 +139,7 @@ func TestLivenessCanBeSwitchedOff(t *testing.T) {
 
 // Promise 8, at the defaults: the peer has left without a close frame or a FIN.
 func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
 		o := withPolicy(every(time.Hour))
 		c := server.ready(t, &o)
 		time.Sleep(time.Hour)
@@ -161,7 +159,7 @@ func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
 // Promise 8: any byte is a sign of life. This server answers no ping, and its message comes at
 // one byte in 15 s.
 func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
-	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
 		server.dialer.Conn.MessageTimeout = -1
 		c := server.ready(t, nil)
 		message := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("at last")}.Bytes()
@@ -171,7 +169,7 @@ func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
 		}
 		synctest.Wait()
 		require.NotZero(t, c.Stats().Probes)
-		wantMessage(t, c, 1, "at last")
+		wantMessage(t, c, server.session, "at last")
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, server.now())
 	})
@@ -179,37 +177,40 @@ func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
 
 // Promise 8: any byte is a sign of life, also one of half a line.
 func TestAFramedPeerThatTricklesLives(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		server.dialer.Conn.MessageTimeout = -1
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return nil }
-		c := server.open(t, &o)
-		peer := server.next(t)
+		c, peer := server.ready(t, &o)
 		for _, piece := range strings.SplitAfter("a long line\n", "") {
 			time.Sleep(25 * time.Second)
 			peer.say(t, piece)
 		}
-		wantMessage(t, c, 1, "a long line")
+		wantMessage(t, c, server.session, "a long line")
 	})
 }
 
 // A server that pings without end and never reads is cut, because our pongs get stuck.
 func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 	ping := conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 125)}
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
-		server.Next(server.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
-			for ctx.Err() == nil {
-				if _, err := conntest.PipeOf(ctx).Server().Write(ping.Bytes()); err != nil {
+	inEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+		o := withPolicy(every(time.Hour))
+		c := server.ready(t, &o)
+		flooded := server.pipe(t).Server()
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				if _, err := flooded.Write(ping.Bytes()); err != nil {
 					return
 				}
 				time.Sleep(time.Millisecond)
 			}
-		}))
-		o := withPolicy(every(time.Hour))
-		c := server.ready(t, &o)
+		}()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorAs(t, c.Status().Err, new(*conn.SlowMessageError))
 		require.Less(t, server.now(), 11*time.Second) // WriteTimeout after the window is full
+		<-stopped
 	})
 }
 
@@ -270,16 +271,15 @@ func TestASlowHandlerIsReported(t *testing.T) {
 // Promise 8: while OnMessage works, nothing is read ahead, though each look of the timer finds
 // it at work.
 func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		var c *reconnect.Conn
 		handled := uint64(0)
-		c = s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
+		c, peer := s.settled(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
 			handled++
 			time.Sleep(9 * time.Second)
 			require.Equal(t, handled, c.Stats().Received, "the Conn does not read ahead")
 		}})
-		peer := s.wantDial().accept()
 		deliver(peer, 1, 20)
 		time.Sleep(200 * time.Second)
 		synctest.Wait()
@@ -290,13 +290,15 @@ func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
 
 // Promise 8: a slow reader is not cut, but Overdue reports a reader that does not read at all.
 func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		var late notes
-		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 2}, Run: reconnect.RunOptions{Trace: &reconnect.Trace{
+		o := reconnect.Options{Inbox: reconnect.Inbox{Messages: 2}}
+		o.Run.Trace = &reconnect.Trace{
 			Overdue: func(o reconnect.Overdue) { late.add(fmt.Sprint(o.What, " ", o.Since, " at ", s.now())) },
-		}}})
-		deliver(s.wantDial().accept(), 1, 9)
+		}
+		c, peer := s.settled(&o)
+		deliver(peer, 1, 9)
 		for range 6 { // slow, but it reads
 			time.Sleep(21 * time.Second)
 			_, err := c.Read(t.Context(), nil)

@@ -155,36 +155,39 @@ func TestAKickDoesNotTakeAReservedLogin(t *testing.T) {
 }
 
 func TestARotationThatBreaksFirstWaitsForALoginBesideItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := loggingIn(hourly(t, 1))
-		o.Rotate.Overlap = reconnect.OverlapBreakFirst
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		c.Rotate(1, reconnect.Advice{})
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.breakFirst()
+		o := loggingIn(s.hourly(1))
+		c, peer := s.ready(&o)
+		c.Rotate(s.session, reconnect.Advice{})
 		time.Sleep(time.Hour - 1)
 		synctest.Wait()
 		require.False(t, peer.Closed())
 		require.Equal(t, reconnect.StateReady, c.State())
 		s.wantDial().accept()
 		require.True(t, peer.Closed())
-		require.Equal(t, uint64(2), c.Status().Session)
-		require.Equal(t, uint64(1), c.Stats().Rotations)
+		require.Equal(t, s.session+1, c.Status().Session)
+		require.Equal(t, s.form.rotations+1, c.Stats().Rotations)
 	})
 }
 
 // The gate of a host that is down may hold a Conn for long. No session can have passed it.
 func TestAConnAtAGateLeavesTheLastLoginToOthers(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		l := s.hourly(2)
 		o := loggingIn(l)
-		o.Run.Gate, o.Run.Host = make(oneGate), "down.example" // nobody gets a place
-		first := s.open(&o)
+		g := make(oneGate, 1)
+		o.Run.Gate, o.Run.Host = g, "down.example"
+		first, peer := s.ready(&o)
+		g <- struct{}{} // no other dial is admitted
+		peer.Fail(errLost)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		require.True(t, first.Status().AtGate)
 		o = loggingIn(l)
 		second := s.open(&o)
 		d := s.wantDial()
-		require.Zero(t, d.at)
+		require.Equal(t, time.Second, d.at)
 		d.accept()
 		require.Equal(t, reconnect.StateReady, second.State())
 		require.Zero(t, l.Free())
@@ -266,33 +269,33 @@ func TestAKickWhileTheLastLoginIsReservedIsNotLost(t *testing.T) {
 
 // The clock of the budget is an hour behind time.Now.
 func TestAWaitForALoginGoesByTheClockOfTheBudget(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		l := newLogins(t, budget.LoginsOptions{
-			Windows: []budget.Window{{N: 1, Per: time.Minute}},
+			Windows: []budget.Window{{N: 1 + s.form.readyLogins(), Per: time.Minute}},
 			Now:     func() time.Time { return time.Now().Add(-time.Hour) },
 		})
-		require.NoError(t, l.Take(t.Context()))
 		o, waits := loggingIn(l), 0
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) {
 			waits++
 			require.Equal(t, 1, waits, "a second wait would begin at once, without end")
 		}}
-		s.open(&o)
-		require.Equal(t, time.Minute, s.wantDial().at)
+		_, peer := s.ready(&o)
+		waits = 0
+		peer.Fail(errLost)
+		require.Equal(t, s.opened.Add(time.Minute), s.start().Add(s.wantDial().at))
 	})
 }
 
 func TestARotationThatBreaksFirstFollowsALoginThatIsGivenBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 2)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.breakFirst()
+		l := s.hourly(2)
 		o := loggingIn(l)
-		o.Rotate.Overlap = reconnect.OverlapBreakFirst
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(&o)
 		o = loggingIn(l)
 		other := s.open(&o)
 		s.wantDial() // for the last login
-		c.Rotate(1, reconnect.Advice{})
+		c.Rotate(s.session, reconnect.Advice{})
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.False(t, peer.Closed())
@@ -361,6 +364,46 @@ func TestACallbackThatExitsLeavesNoReservation(t *testing.T) {
 	}
 }
 
+// A Conn has the same hooks as a Run, and OnSession instead of the session.
+func TestConnLeavesNoReservationWhenCallbackExits(t *testing.T) {
+	for _, place := range []string{"DialStart", "DialDone", "SessionStart", "OnSession"} {
+		t.Run(place, func(t *testing.T) {
+			inEachForm(t, func(t *testing.T, s *scene) {
+				l := hourly(t, 1+s.form.downLogins())
+				o := loggingIn(l)
+				exits := false
+				at := func(p string) {
+					if exits && p == place {
+						runtime.Goexit()
+					}
+				}
+				login := o.OnSession
+				o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
+					at("OnSession")
+					return login(ctx, op)
+				}
+				o.Run.Trace = &reconnect.Trace{
+					DialStart:    func(reconnect.DialStart) { at("DialStart") },
+					DialDone:     func(reconnect.DialDone) { at("DialDone") },
+					SessionStart: func(*reconnect.Session) { at("SessionStart") },
+				}
+				c, d := s.down(&o)
+				exits = true
+				if place == "DialStart" {
+					d.refuse(errLost)
+				} else {
+					d.accept()
+				}
+				if place != "OnSession" { // which ends the session only
+					<-c.Done()
+				}
+				_, short, _ := l.Reserve(nil)
+				require.Nil(t, short)
+			})
+		})
+	}
+}
+
 // A dial beside a handshake that hangs waits at a gate.
 func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
 	inEachForm(t, func(t *testing.T, s *scene) {
@@ -385,26 +428,27 @@ func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
 
 // The second rotation begins while the first has not closed its session yet.
 func TestTwoRotationsThatBreakFirstDoNotCloseForOneLogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 3)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.breakFirst()
+		l := s.hourly(3)
 		var second *reconnect.Conn
 		o := loggingIn(l)
-		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
-			second.Rotate(1, reconnect.Advice{})
-			time.Sleep(time.Millisecond)
+			if second != nil {
+				second.Rotate(1, reconnect.Advice{})
+				time.Sleep(time.Millisecond)
+			}
 		}}
-		first := s.open(&o)
-		s.wantDial().accept()
+		first, _ := s.ready(&o)
 		o = loggingIn(l)
 		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 		second = s.open(&o)
 		peer := s.wantDial().accept()
-		first.Rotate(1, reconnect.Advice{})
+		first.Rotate(s.session, reconnect.Advice{})
 		s.wantDial().accept()
 		synctest.Wait()
 		require.Equal(t, reconnect.StateReady, first.State())
-		require.Equal(t, uint64(2), first.Status().Session)
+		require.Equal(t, s.session+1, first.Status().Session)
 		require.False(t, peer.Closed())
 		require.Equal(t, reconnect.StateReady, second.State())
 		require.Zero(t, l.Free())
@@ -422,19 +466,18 @@ func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
 		"Goexit":      func(*reconnect.Conn, *conntest.Fake) { runtime.Goexit() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				l := hourly(t, 2)
+			inEachForm(t, func(t *testing.T, s *scene) {
+				s.breakFirst()
+				l := s.hourly(2)
 				o := loggingIn(l)
-				o.Rotate.Overlap = reconnect.OverlapBreakFirst
-				var c *reconnect.Conn
-				var peer *conntest.Fake
-				o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
+				rotating := func() {}
+				o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) { rotating() }}
+				c, peer := s.ready(&o)
+				rotating = func() {
 					end(c, peer)
 					time.Sleep(time.Millisecond)
-				}}
-				c = s.open(&o)
-				peer = s.wantDial().accept()
-				c.Rotate(1, reconnect.Advice{})
+				}
+				c.Rotate(s.session, reconnect.Advice{})
 				<-c.Done()
 				_, short, _ := l.Reserve(nil)
 				require.Nil(t, short)
@@ -445,13 +488,13 @@ func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
 
 // The peer does not answer the close, so that the rotation is due while Shutdown waits.
 func TestARotationThatIsDueDuringShutdownLeavesNoReservation(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 2)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.breakFirst()
+		l := s.hourly(2)
 		o := loggingIn(l)
-		o.Rotate.Overlap = reconnect.OverlapBreakFirst
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
-		c.Rotate(1, reconnect.Advice{Wait: time.Second})
+		c, peer := s.ready(&o)
+		peer.Mute()
+		c.Rotate(s.session, reconnect.Advice{Wait: time.Second})
 		require.Error(t, c.Shutdown(t.Context()))
 		_, short, _ := l.Reserve(nil)
 		require.Nil(t, short)
@@ -460,22 +503,23 @@ func TestARotationThatIsDueDuringShutdownLeavesNoReservation(t *testing.T) {
 
 // Another Conn waits for the login when the rotation has closed the session, and waits at a gate.
 func TestARotationThatBreaksFirstKeepsItsLoginAtAGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 2)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.breakFirst()
+		l := s.hourly(2)
 		o := loggingIn(l)
-		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 		o.Run.Gate, o.Run.Host = new(gate), "host.example"
+		rotating := func() {}
+		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) { rotating() }}
+		c, _ := s.ready(&o)
 		var other *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
+		rotating = func() {
 			o := loggingIn(l)
 			other = s.open(&o)
 			time.Sleep(time.Millisecond)
-		}}
-		c := s.open(&o)
+		}
+		c.Rotate(s.session, reconnect.Advice{})
 		s.wantDial().accept()
-		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().accept()
-		require.Equal(t, uint64(2), c.Status().Session)
+		require.Equal(t, s.session+1, c.Status().Session)
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Equal(t, reconnect.StateWaiting, other.State())
 	})

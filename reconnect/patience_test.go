@@ -35,9 +35,10 @@ func TestAPeerThatAnswersLateKeepsItsSessionInTheEnd(t *testing.T) {
 		21 * time.Second: 2, 25 * time.Second: 2, 30 * time.Second: 2, 60 * time.Second: 3, 150 * time.Second: 4,
 	} {
 		t.Run(late.String(), func(t *testing.T) {
-			withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
+			inEachWSForm(t, conntest.Discard, func(t *testing.T, server *wsServer) {
 				answerLate(server, late+time.Millisecond) // else the last moment decides
 				c := server.ready(t, nil)
+				sessions := server.form.rotations + sessions
 				time.Sleep(time.Hour)
 				require.Equal(t, sessions, c.Stats().Sessions)
 				time.Sleep(time.Hour)
@@ -64,18 +65,18 @@ func dies(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 // Promise 8: each loss is noticed after Limit, because the peer answers the probe with which the next
 // session begins.
 func TestADeadPathIsNoticedInTimeAgainAndAgain(t *testing.T) {
-	withWSServer(t, dies, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, dies, func(t *testing.T, server *wsServer) {
 		var last time.Time
 		var silent []time.Duration
 		o := withPolicy(every(time.Second))
 		o.OnMessage = func(context.Context, reconnect.Message) { last = time.Now() }
 		o.OnSeam = func(_ context.Context, s *reconnect.Seam) {
 			if s.Reason != backoff.ReasonSilent {
-				return // the end of the test
+				return // a rotation, or the end of the test
 			}
 			silent = append(silent, time.Since(last))
 		}
-		server.open(t, &o)
+		server.ready(t, &o)
 		time.Sleep(10 * 91 * time.Second)
 		synctest.Wait()
 		require.Len(t, silent, 10)

@@ -65,13 +65,12 @@ func TestAtTheGateTheStateIsConnecting(t *testing.T) {
 
 // The Conn at the gate has not failed, but another has: so it is that Conn's error that says what is wrong.
 func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(10 * time.Second)})
 		require.NoError(t, err)
 		o := withPolicy(every(time.Minute))
 		o.Run.Gate, o.Run.Host, o.Run.Name = g, "h", "first"
-		first := s.open(&o)
-		d := s.wantDial()
+		first, d := s.down(&o)
 		o.Run.Name = "second"
 		second := s.open(&o)
 		time.Sleep(time.Second)
@@ -79,8 +78,9 @@ func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
 		require.Nil(t, second.Status().Outlook, "the host is up")
 		d.refuse(errLost)
 		require.Nil(t, first.Status().Outlook, "it does not wait at the gate")
-		o1 := second.Status().Outlook
-		require.Equal(t, &budget.Outlook{Err: errLost, Next: time.Now().Add(10 * time.Second), By: "second", Waiting: 1, Gate: g}, o1)
+		require.Equal(t, &budget.Outlook{
+			Err: errLost, Next: time.Now().Add(10 * time.Second), By: "second", Waiting: 1, Gate: g,
+		}, second.Status().Outlook)
 
 		o.Run.Name = "third"
 		third := s.open(&o)
@@ -88,7 +88,8 @@ func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
 		defer cancel()
 		err = third.AwaitReady(ctx)
 		require.ErrorIs(t, err, errLost)
-		require.EqualError(t, err, "not ready but connecting at the gate (the next dial begins in 9s): context deadline exceeded: lost")
+		require.EqualError(t, err, "not ready but connecting at the gate (the next dial begins in 9s): "+
+			"context deadline exceeded: lost")
 		s.wantDial()
 		require.Equal(t, &budget.Outlook{Err: errLost, By: "second", Waiting: 1, Gate: g}, third.Status().Outlook)
 		require.Nil(t, second.Status().Outlook, "it probes")
@@ -108,29 +109,34 @@ func (w *wrappedGate) Acquire(ctx context.Context, host string) (func(backoff.Ve
 
 // A gate of the program's own that embeds a budget.Gate is not passed by.
 func TestAGateAroundABudgetGateIsAsked(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g, err := budget.NewGate(nil)
 		require.NoError(t, err)
 		w := &wrappedGate{Gate: g}
 		o := withPolicy(every(time.Minute))
 		o.Run.Gate, o.Run.Host = w, "h"
-		s.open(&o)
-		s.wantDial().accept()
-		require.Equal(t, 1, w.n)
+		c, d := s.down(&o)
+		d.accept()
+		require.Equal(t, c.Stats().Dials, uint64(w.n))
 	})
 }
 
 // The try has failed, but Stats counts no dial and no failure.
 func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		var refusal error
 		o := withPolicy(every(time.Hour))
-		o.Run.Gate, o.Run.Host = refusingGate(func() error { return errLost }), "h"
-		c := s.open(&o)
+		o.Run.Gate, o.Run.Host = refusingGate(func() error { return refusal }), "h"
+		c, d := s.down(&o)
+		refusal = errors.New("full")
+		d.refuse(errLost)
+		before := c.Stats()
+		time.Sleep(time.Hour)
 		s.wantNoDial()
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.EqualError(t, c.Status().Err, "gate h: lost")
-		require.ErrorIs(t, c.Status().Err, errLost)
-		require.Zero(t, c.Stats())
+		require.EqualError(t, c.Status().Err, "gate h: full")
+		require.ErrorIs(t, c.Status().Err, refusal)
+		require.Equal(t, before, c.Stats())
 	})
 }
 
@@ -176,14 +182,19 @@ func TestTheGateGetsClassStopForADialThatWasCancelled(t *testing.T) {
 
 // Promises 9 and 10: the time to wait that the gate gets is clamped as well.
 func TestTheGateGetsAClampedRetryAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var got []backoff.Verdict
+	inEachForm(t, func(t *testing.T, s *scene) {
+		v := &verdictGate{}
+		classify := backoff.Classify
 		o := withPolicy(every(time.Hour))
-		o.Run.Gate, o.Run.Host = openGate(func(v backoff.Verdict) { got = append(got, v) }), "h"
-		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 1 << 60} }
-		s.open(&o)
-		s.wantDial().refuse(errLost)
-		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Hour}}, got)
+		o.Run.Gate, o.Run.Host = v, "h"
+		o.Run.Classify = func(err error) backoff.Verdict { return classify(err) }
+		_, d := s.down(&o)
+		v.list = nil
+		classify = func(error) backoff.Verdict {
+			return backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 1 << 60}
+		}
+		d.refuse(errLost)
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Hour}}, v.list)
 	})
 }
 
@@ -238,13 +249,20 @@ func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.
 		"not ready within limits": {read, nil, backoff.ClassOverload},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				// Open one session, which fails.
+			inEachForm(t, func(t *testing.T, s *scene) {
+				// The session is not opened.
 				v := &verdictGate{}
 				o := withPolicy(every(time.Hour))
-				o.OnSession, o.Run.Gate, o.Run.Host = test.open, v, "h"
-				s.open(&o)
-				peer := s.wantDial().accept()
+				o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
+					if op.Session != s.session {
+						return nil
+					}
+					return test.open(ctx, op)
+				}
+				o.Run.Gate, o.Run.Host = v, "h"
+				_, d := s.down(&o)
+				v.list = nil
+				peer := d.accept()
 				if test.peer != nil {
 					test.peer(peer)
 				}
@@ -275,51 +293,44 @@ func TestALostConnectionOfARunCountsAgainstTheHost(t *testing.T) {
 
 // An account whose login is refused does not keep the connections of other accounts out.
 func TestRefusedLoginsDoNotCloseASharedGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		// A gate for all, and a function that opens a Conn whose login has this result.
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g, err := budget.NewGate(nil)
 		require.NoError(t, err)
-		var good []*conntest.Fake
-		open := func(login error) *reconnect.Conn {
-			dial := func(context.Context) (conn.Conn, error) {
-				f := conntest.NewFake(nil)
-				if login == nil {
-					good = append(good, f)
-				}
-				return f, nil
-			}
-			c, err := reconnect.New(reconnect.DialFunc(dial), &reconnect.Options{
-				OnSession: func(context.Context, *reconnect.Opening) error { return login },
-				Run:       reconnect.RunOptions{Gate: g, Host: "h"},
+		run := reconnect.RunOptions{Gate: g, Host: "h"}
+		// One login works, and many are refused.
+		c, good := s.ready(&reconnect.Options{Run: run})
+		refused := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return conntest.NewFake(nil), nil })
+		for range 20 {
+			other, err := reconnect.New(refused, &reconnect.Options{
+				OnSession: func(context.Context, *reconnect.Opening) error { return errLost },
+				Run:       run,
 			})
 			require.NoError(t, err)
-			t.Cleanup(func() { closeAndWait(c) })
-			return c
+			defer closeAndWait(other)
 		}
-		// One login works, and many are refused.
-		c := open(nil)
-		for range 20 {
-			open(errLost)
-		}
-		// The gate stays open: the one that works comes back soon, again and again.
+		// The gate stays open: the one that works is soon ready after each loss.
 		for range 10 {
 			time.Sleep(20 * time.Minute)
 			require.False(t, g.Status("h").Down)
-			start := time.Now()
-			good[len(good)-1].Fail(errLost)
-			synctest.Wait()
-			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-			require.Less(t, time.Since(start), 2*time.Second, "the first wait of the default, and nothing at the gate")
+			lost := s.now()
+			good.Fail(errLost)
+			d := s.wantDial()
+			require.Less(t, d.at-lost, 2*time.Second, "the first wait of the default, and nothing at the gate")
+			good = d.accept()
+			require.Equal(t, reconnect.StateReady, c.State())
 		}
 	})
 }
 
-// kickingGate is a Gate whose Outlook calls the Conn.
+// kickingGate is a Gate whose Outlook kicks the Conn. It admits dials until c is set.
 type kickingGate struct {
 	c atomic.Pointer[reconnect.Conn]
 }
 
 func (g *kickingGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
+	if g.c.Load() == nil {
+		return func(backoff.Verdict) {}, nil
+	}
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
@@ -331,12 +342,14 @@ func (g *kickingGate) Outlook(string) *budget.Outlook {
 
 // Promise 14: no lock is held while the Outlook of a gate runs.
 func TestOutlookOfGateMayKick(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		g := new(kickingGate)
-		o := reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}}}
+		o, _ := sending(reconnect.WhenDownFail)
 		o.Run.Gate, o.Run.Host = g, "h"
-		c := s.open(&o)
+		c, d := s.down(o)
 		g.c.Store(c)
+		d.refuse(errLost)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, errLost, c.Status().Outlook.Err)
 		c.Kick()

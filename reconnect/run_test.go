@@ -301,13 +301,21 @@ func TestAKickAtTheGateIsForgotten(t *testing.T) {
 
 // A kick cuts one wait, also if the gate refuses the try after it.
 func TestAKickBeforeAGateThatRefusesCutsOneWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		var refusal error
 		refusals := 0
 		o := withPolicy(every(time.Second))
 		o.Run.Host = "h"
-		o.Run.Gate = refusingGate(func() error { refusals++; return errLost })
-		c := s.open(&o)
-		time.Sleep(500 * time.Millisecond)
+		o.Run.Gate = refusingGate(func() error {
+			if refusal != nil {
+				refusals++
+			}
+			return refusal
+		})
+		c, d := s.down(&o)
+		refusal = errLost
+		d.refuse(errLost)
+		time.Sleep(1500 * time.Millisecond)
 		c.Kick()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()

@@ -30,6 +30,7 @@ type scene struct {
 	formed atomic.Int64 // how long after opened ready or down returned, in ns
 	fake   conntest.FakeOptions
 	wrap   func(*conntest.Fake) conn.Conn // returns the connection to a peer; if nil, that of the fake is used
+	dialer reconnect.Dialer               // the Dialer of open; if nil, the scene
 	dials  chan *pendingDial
 
 	form    form
@@ -78,7 +79,11 @@ func (s *scene) now() time.Duration { return time.Since(s.start()) }
 // open starts a Conn over the scene. The end of the test closes it.
 func (s *scene) open(o *reconnect.Options) *reconnect.Conn {
 	s.t.Helper()
-	c, err := reconnect.New(s, o)
+	var dialer reconnect.Dialer = s
+	if s.dialer != nil {
+		dialer = s.dialer
+	}
+	c, err := reconnect.New(dialer, o)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { closeAndWait(c) })
 	return c
@@ -144,6 +149,15 @@ func (d *pendingDial) acceptHeld() *conntest.Fake {
 	fake.Hold()
 	d.bring(fake)
 	return fake
+}
+
+// late lets the dial succeed after a time, whether its context is done or not.
+func (d *pendingDial) late(after time.Duration, peer *conntest.Fake) {
+	d.answer <- func() (conn.Conn, error) {
+		time.Sleep(after)
+		return peer.Conn(), nil
+	}
+	synctest.Wait()
 }
 
 // refuse lets the dial fail.
@@ -277,11 +291,14 @@ func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict),
 	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
 }
 
-// refusingGate is a Gate that lets nobody through, with the error of the function.
+// refusingGate is a Gate that fails with the error of the function, unless that is nil.
 type refusingGate func() error
 
 func (f refusingGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
-	return nil, f()
+	if err := f(); err != nil {
+		return nil, err
+	}
+	return func(backoff.Verdict) {}, nil
 }
 
 // openGate is a Gate that lets everybody through, and calls the function with each verdict.
@@ -308,12 +325,16 @@ func (g oneGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), 
 	}
 }
 
-// yieldingGate is a Gate that lets the first dial in at once, and others after an hour or when
-// the context of their wait ends.
-type yieldingGate struct{ notes }
+// yieldingGate is a Gate that admits a dial immediately or, once it is shut, after an hour or when the
+// context of the wait is done.
+type yieldingGate struct {
+	notes
+	shut atomic.Bool
+}
 
 func (g *yieldingGate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
-	if g.add("acquire"); len(g.all()) > 1 {
+	g.add("acquire " + host)
+	if g.shut.Load() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Hour):

@@ -54,12 +54,12 @@ func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 
 // Nothing is held back so that others may go along.
 func TestALoneMessageIsWrittenAtOnce(t *testing.T) {
-	withWSServer(t, conntest.Echo, func(t *testing.T, server *wsServer) {
+	inEachWSForm(t, conntest.Echo, func(t *testing.T, server *wsServer) {
 		o, receipts := sending(reconnect.WhenDownFail)
 		c := server.ready(t, o)
 		for i := range 3 {
 			queue(t, c, "lone")
-			wantMessage(t, c, 1, "lone")
+			wantMessage(t, c, server.session, "lone")
 			require.Len(t, receipts.all(), i+1)
 			time.Sleep(time.Second)
 		}
@@ -68,9 +68,8 @@ func TestALoneMessageIsWrittenAtOnce(t *testing.T) {
 }
 
 func TestSendNeedsOnReceipt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
-		peer := s.wantDial().accept()
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		require.ErrorContains(t, c.Send(reconnect.Outgoing{Message: text("a")}), "Outbox.OnReceipt")
 		require.Empty(t, written(peer))
 	})
@@ -158,44 +157,44 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 	}
 }
 
-// Promise 6: no message is lost silently when the Conn ends by itself.
 // The first Send makes the outbox, which must know what has been before.
 func TestTheFirstSendMayComeAtAnyTime(t *testing.T) {
 	first := func(session uint64) reconnect.Outgoing {
 		return reconnect.Outgoing{Message: text("a"), Session: session}
 	}
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Run.Policy = every(time.Second)
-		c := s.open(o)
-		peer := s.wantDial().accept()
+		c, peer := s.ready(o)
 		peer.Fail(errLost)
 		synctest.Wait()
-		require.ErrorIs(t, c.Send(first(1)), reconnect.ErrSessionLost)
+		require.ErrorIs(t, c.Send(first(s.session)), reconnect.ErrSessionLost)
 		require.NoError(t, c.Send(first(0)))
 		require.Equal(t, "a", written(s.wantDial().accept()))
-		receipts.want(t, "a: written 2")
+		s.session++
+		receipts.want(t, s.receipts("a: written")...)
 	})
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		s.wantDial().refuse(backoff.Permanent(errLost))
+		c, d := s.down(o)
+		d.refuse(backoff.Permanent(errLost))
 		<-c.Done()
 		require.ErrorIs(t, c.Send(first(0)), net.ErrClosed)
 	})
 }
 
+// Promise 6: no message is lost silently when the policy of the Conn gives up.
 func TestWhatIsQueuedAtTheEndIsReportedAsDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Run.Policy = backoff.Limit(every(0), 1, 0)
-		c := s.open(o)
+		o.Run.Policy = backoff.Limit(every(time.Second), 4, 0)
+		c, d := s.down(o)
 		queue(t, c, "a", "b")
-		s.wantDial().refuse(errLost)
-		s.wantDial().refuse(errLost)
-		<-c.Done()
+		for d.refuse(errLost); c.State() != reconnect.StateClosed; {
+			s.wantDial().refuse(errLost)
+		}
 		receipts.want(t, "a: dropped 0", "b: dropped 0")
 		require.ErrorIs(t, receipts.last(t).Err, net.ErrClosed)
+		require.ErrorIs(t, c.Err(), backoff.ErrGaveUp)
 		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("c")}), net.ErrClosed)
 		require.ErrorIs(t, c.Write(t.Context(), text("w")), net.ErrClosed, "nor does a Write wait")
 	})
@@ -203,18 +202,14 @@ func TestWhatIsQueuedAtTheEndIsReportedAsDropped(t *testing.T) {
 
 // A message that the connection refuses costs neither the connection nor the queue.
 func TestABadMessageIsDroppedAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			opened, err := s.Dial(ctx)
-			return pickyConn{opened}, err
-		}), o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return pickyConn{peer.Conn()} }
+		c, d := s.down(o)
 		queue(t, c, "a", "bad", "b")
-		peer := s.wantDial().accept()
+		peer := d.accept()
 		require.Equal(t, "a b", written(peer))
-		receipts.want(t, "a: written 1", "bad: dropped 1", "b: written 1")
+		receipts.want(t, s.receipts("a: written", "bad: dropped", "b: written")...)
 		require.ErrorIs(t, receipts.all()[1].Err, conn.ErrBadMessage)
 		require.ErrorIs(t, c.Write(t.Context(), text("bad")), conn.ErrBadMessage)
 		require.Equal(t, reconnect.StateReady, c.State())

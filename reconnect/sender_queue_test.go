@@ -133,25 +133,24 @@ func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 	})
 }
 
-// Promise 7: nor does the next session of a rotation write it. (With OverlapBreakFirst the rotation would
-// end the write itself, which then has an unknown fate.)
+// Promise 7: nor does the next session of a rotation write it.
 func TestRotationDoesNotRetryCancelledWrite(t *testing.T) {
-	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
-		for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o, _ := sending(down)
-				o.Rotate.Overlap = overlap
-				c, old, wrote := cancelledWrite(t, s, o)
-				c.Rotate(1, reconnect.Advice{})
-				next := s.wantDial().accept()
-				old.FailWrite(errNotBegun)
-				synctest.Wait()
-				err := <-wrote
-				wantFate(t, err, reconnect.FateDropped, 1)
-				require.ErrorIs(t, err, context.Canceled)
-				require.Empty(t, texts(next))
-			})
-		}
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
+		inEachForm(t, func(t *testing.T, s *scene) {
+			if s.form.overlap == reconnect.OverlapBreakFirst {
+				t.Skip("the rotation ends the write, whose fate is unknown then")
+			}
+			o, _ := sending(down)
+			c, old, wrote := cancelledWrite(t, s, o)
+			c.Rotate(s.session, reconnect.Advice{})
+			next := s.wantDial().accept()
+			old.FailWrite(errNotBegun)
+			synctest.Wait()
+			err := <-wrote
+			wantFate(t, err, reconnect.FateDropped, s.session)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Empty(t, texts(next))
+		})
 	}
 }
 
@@ -250,24 +249,19 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 
 // Promise 11: a Write in OnMessage does not wait for a session by which to try again.
 func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
-		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			opened, err := s.Dial(ctx)
-			return &dyingConn{Conn: opened}, err
-		}), o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		peer := s.wantDial().accept()
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return &dyingConn{Conn: peer.Conn()} }
+		c, peer := s.settled(o)
 		peer.Hold()
 		queue(t, c, "a")
 		peer.Deliver(text("m"))
 		synctest.Wait()
 		peer.Release()
-		wantFate(t, <-result, reconnect.FateDropped, 1)
+		wantFate(t, <-result, reconnect.FateDropped, s.session)
 		s.wantDial()
 	})
 }

@@ -33,27 +33,27 @@ func awaiting(ctx context.Context, c *reconnect.Conn) <-chan any {
 
 func TestAwaitSessionWaitsAsWhenDownSays(t *testing.T) {
 	for down, waits := range map[reconnect.WhenDown]bool{reconnect.WhenDownFail: false, reconnect.WhenDownWait: true} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		inEachForm(t, func(t *testing.T, s *scene) {
 			o := withPolicy(every(time.Second))
 			o.WhenDown = down
-			c := s.open(&o)
+			c, d := s.down(&o)
 			first := awaiting(t.Context(), c)
 			require.Equal(t, waits, len(first) == 0)
-			peer := s.wantDial().accept()
+			peer := d.accept()
 			if waits {
-				require.Equal(t, uint64(1), <-first)
+				require.Equal(t, s.session, <-first)
 			} else {
 				require.ErrorIs(t, (<-first).(error), reconnect.ErrNotReady)
 			}
-			require.Equal(t, uint64(1), <-awaiting(t.Context(), c))
+			require.Equal(t, s.session, <-awaiting(t.Context(), c))
 			peer.Fail(errLost)
 			synctest.Wait()
 			second := awaiting(t.Context(), c)
 			require.Equal(t, waits, len(second) == 0)
 			s.wantDial().accept()
-			require.Equal(t, uint64(2), <-awaiting(t.Context(), c))
+			require.Equal(t, s.session+1, <-awaiting(t.Context(), c))
 			if waits {
-				require.Equal(t, uint64(2), <-second)
+				require.Equal(t, s.session+1, <-second)
 			} else {
 				require.ErrorIs(t, (<-second).(error), errLost)
 			}
@@ -63,20 +63,22 @@ func TestAwaitSessionWaitsAsWhenDownSays(t *testing.T) {
 
 // While a rotation has closed the old session first, AwaitSession waits, whatever WhenDown says.
 func TestAwaitSessionFollowsARotation(t *testing.T) {
-	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapBreakFirst} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := rotating(overlap)
-			c := s.open(&o)
-			s.wantDial().accept()
-			c.Rotate(1, reconnect.Advice{})
-			d := s.wantDial()
-			result := awaiting(t.Context(), c)
-			require.Equal(t, overlap == reconnect.OverlapBreakFirst, len(result) == 0)
-			d.accept()
-			require.Equal(t, map[bool]uint64{true: 2, false: 1}[overlap == reconnect.OverlapBreakFirst], <-result)
-			require.Equal(t, uint64(2), <-awaiting(t.Context(), c))
-		})
-	}
+	inEachForm(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		c, _ := s.settled(&o)
+		c.Rotate(s.session, reconnect.Advice{})
+		d := s.wantDial()
+		result := awaiting(t.Context(), c)
+		closed := s.form.overlap == reconnect.OverlapBreakFirst
+		require.Equal(t, closed, len(result) == 0)
+		d.accept()
+		want := s.session
+		if closed {
+			want++
+		}
+		require.Equal(t, want, <-result)
+		require.Equal(t, s.session+1, <-awaiting(t.Context(), c))
+	})
 }
 
 func TestAwaitSessionEndsWithItsContextAndTheConn(t *testing.T) {
@@ -90,11 +92,10 @@ func TestAwaitSessionEndsWithItsContextAndTheConn(t *testing.T) {
 		"verdict": func(_ *reconnect.Conn, d *pendingDial, _ context.CancelCauseFunc) { d.refuse(backoff.Permanent(gone)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			inEachForm(t, func(t *testing.T, s *scene) {
 				o := withPolicy(every(time.Second))
 				o.WhenDown = reconnect.WhenDownWait
-				c := s.open(&o)
-				d := s.wantDial()
+				c, d := s.down(&o)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				result := awaiting(ctx, c)
@@ -115,10 +116,9 @@ func TestAwaitSessionEndsWithItsContextAndTheConn(t *testing.T) {
 
 // Shutdown may take long, because it waits until what is queued is sent by the next session.
 func TestAwaitSessionEndsAsSoonAsShutdownHasBegun(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	inEachForm(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		s.wantDial()
+		c, _ := s.down(o)
 		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("kept")}))
 		result := awaiting(t.Context(), c)
 		require.Empty(t, result)

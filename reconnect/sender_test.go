@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -150,11 +150,10 @@ func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 // Promise 6: a message that was begun on one connection is not continued on the next, and its
 // fate is unknown.
 func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := server.open(t, &o)
-		first := server.next(t)
+		c, first := server.ready(t, &o)
 		first.pipe.Window(conntest.ToServer, 5)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("half of it")) }()
@@ -174,20 +173,21 @@ func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
 
 // Promises 6 and 8: a server that stops reading.
 func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
-		server.Next(server.AcceptWith(conntest.NeverRead), server.Accept)
+	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
+		before := slices.Repeat([]conntest.Answer{server.Accept}, int(server.form.rotations))
+		server.Next(append(before, server.AcceptWith(conntest.NeverRead), server.Accept)...)
 		o := withPolicy(doubling{})
+		o.WhenDown = reconnect.WhenDownWait
 		c := server.ready(t, &o)
 		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
-		wantFate(t, stuck, reconnect.FateUnknown, 1)
+		wantFate(t, stuck, reconnect.FateUnknown, server.session)
 		require.ErrorAs(t, stuck, new(*conn.SlowMessageError))
 		require.Equal(t, 10*time.Second, server.now())
 		synctest.Wait()
 		require.ErrorAs(t, wantSeam(t, c).Cause, new(*conn.SlowMessageError))
-		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		require.NoError(t, c.Write(t.Context(), text("well again")))
 		synctest.Wait()
-		wantMessage(t, c, 2, "well again")
+		wantMessage(t, c, server.session+1, "well again")
 	})
 }
 
@@ -262,13 +262,10 @@ func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
 // Promise 6: a write that did not begin is not of unknown fate, also if the reader learnt of
 // the loss first.
 func TestWhatWasNotBegunIsDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		dial := func(context.Context) (conn.Conn, error) { return losingConn{conntest.NewFake(nil)}, nil }
-		c, err := reconnect.New(reconnect.DialFunc(dial), nil)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		synctest.Wait()
-		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 1)
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return losingConn{peer} }
+		c, _ := s.ready(nil)
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, s.session)
 	})
 }
 
@@ -284,43 +281,35 @@ func (l losingConn) Write(m conn.Message) error {
 // Promise 6: a message that the connection refuses costs neither the session nor the next
 // messages.
 func TestABadMessageHarmsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := &conntest.Network{}
-		server := conntest.NewServer(n, "h:1", nil)
-		defer server.Close()
+	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
 		o := reconnect.Options{WhenDown: reconnect.WhenDownWait}
-		c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: n.DialContext}, &o)
-		require.NoError(t, err)
-		defer closeAndWait(c)
-		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-		err = c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
+		c := server.ready(t, &o)
+		err := c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.NoError(t, c.Write(t.Context(), text("x")))
-		require.Equal(t, uint64(1), c.Stats().Sessions)
+		require.Equal(t, server.session, c.Stats().Sessions)
 	})
 }
 
 // Promise 6: a message that the Framer refuses costs nothing but itself.
 func TestABadMessageDoesNotCostTheConnection(t *testing.T) {
-	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
-		c := server.open(t, nil)
-		peer := server.next(t)
+	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		c, peer := server.ready(t, nil)
 		err := c.Write(t.Context(), text("two\nlines"))
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.NoError(t, c.Write(t.Context(), text("one")))
 		line, err := peer.in.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "one\n", line)
-		require.EqualValues(t, 1, c.Status().Session)
+		require.Equal(t, server.session, c.Status().Session)
 	})
 }
 
 func TestAFramerOfTheUser(t *testing.T) {
-	withFramedServer(t, bars{}, func(t *testing.T, server *framedServer) {
+	inEachFramedForm(t, bars{}, func(t *testing.T, server *framedServer) {
 		o := withPolicy(every(time.Second))
-		c := server.open(t, &o)
-		peer := server.next(t)
+		c, peer := server.ready(t, &o)
 		require.NoError(t, c.Write(t.Context(), text("12345678")))
 		got, err := peer.in.Peek(8)
 		require.NoError(t, err)
@@ -329,8 +318,8 @@ func TestAFramerOfTheUser(t *testing.T) {
 
 		peer.say(t, "abcdefghijklmnopqrst")
 		peer.Close()
-		wantMessage(t, c, 1, "abcdefgh")
-		wantMessage(t, c, 1, "ijklmnop")
+		wantMessage(t, c, server.session, "abcdefgh")
+		wantMessage(t, c, server.session, "ijklmnop")
 		require.ErrorIs(t, wantSeam(t, c).Cause, io.ErrUnexpectedEOF)
 	})
 }

@@ -27,7 +27,10 @@ type wsServer struct {
 	*conntest.Server
 	network *conntest.Network
 	dialer  *dialer.WebSocket
-	start   time.Time
+	start   time.Time // when the test began, or ready or down returned
+
+	form    form
+	session uint64 // the number of the session that ready has returned
 }
 
 const wsAddr = "feed.test:80"
@@ -65,12 +68,45 @@ func (s *wsServer) open(t *testing.T, o *reconnect.Options) *reconnect.Conn {
 	return c
 }
 
-// ready starts a Conn, and waits until a session is ready and the server knows of it.
+// inEachWSForm is withWSServer, once for each form that begins with ready or down.
+func inEachWSForm(t *testing.T, h conntest.Handler, test func(t *testing.T, server *wsServer)) {
+	t.Helper()
+	for name, form := range serverForms {
+		t.Run(name, func(t *testing.T) {
+			withWSServer(t, h, func(t *testing.T, server *wsServer) {
+				server.form = form
+				test(t, server)
+			})
+		})
+	}
+}
+
+// ready starts a Conn, brings it into the form of s, and waits until its session is ready and the server
+// knows of it.
 func (s *wsServer) ready(t *testing.T, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
+	o = s.form.options(t, o)
 	c := s.open(t, o)
 	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 	synctest.Wait()
+	for n := range s.form.rotations {
+		c.Rotate(n+1, reconnect.Advice{})
+		wantRotated(t, c, o, n+2)
+	}
+	s.session, s.start = s.form.rotations+1, time.Now()
+	return c
+}
+
+// down is like ready, but the session was stable and is lost. o must not have OnMessage.
+func (s *wsServer) down(t *testing.T, o *reconnect.Options) *reconnect.Conn {
+	t.Helper()
+	c := s.ready(t, o)
+	time.Sleep(time.Minute)
+	s.network.ResetAll(wsAddr)
+	synctest.Wait()
+	s.start = time.Now()
+	require.NotEqual(t, reconnect.StateReady, c.State())
+	wantSeam(t, c)
 	return c
 }
 
