@@ -51,8 +51,18 @@ func (w *world) spares(kind string) bool {
 
 // lastWords is what a session is to deliver whose peer resets the connection.
 type lastWords struct {
-	all    position
-	closed bool // a close frame comes after that
+	all     position
+	closed  bool          // a close frame comes after that
+	heardAt time.Duration // when the reader got the last message, or when the peer had sent all
+	paused  bool          // the reader took a second or more for one message, and the Conn does not wait for that
+}
+
+// pauses notes that the reader gets a message of s, or its seam, now. The caller holds w.mu.
+func (w *world) pauses(s *session) {
+	if words := s.words; words != nil {
+		words.paused = words.paused || w.now()-words.heardAt >= time.Second
+		words.heardAt = w.now()
+	}
 }
 
 // restartAdvice is the reason of the close frame before a reset, and restartWait the wait for which it asks.
@@ -79,7 +89,7 @@ func (w *world) freezeAndReset(r *rand.Rand, e Event) {
 	closes := r.IntN(3) > 0
 	w.mu.Lock()
 	s := w.of(to.session)
-	words := &lastWords{s.reaches(), closes}
+	words := &lastWords{all: s.reaches(), closed: closes}
 	w.mu.Unlock()
 	if closes {
 		code := []byte{1012 >> 8, 1012 & 255}
@@ -177,6 +187,7 @@ func (w *world) expectWords(p *conntest.Pipe, s *session, words *lastWords) {
 	ready := s.ready && s.lostAt < 0 && now.State == reconnect.StateReady && now.Session == s.number
 	only := len(w.piped(p).faults) == 1 && w.set.Stall == 0
 	if keeps && reads && ready && only && !w.calmed.Load() && !now.Rotating && !w.rotating() {
+		words.heardAt = w.now()
 		s.words = words
 	}
 }
@@ -187,7 +198,7 @@ func (w *world) wordsAreHeard(s *session, seam *reconnect.Seam) {
 	if s.words == nil || seam.Planned || w.closing > 0 || w.exited || w.meddled[s.number] {
 		return
 	}
-	if len(w.piped(s.pipe).faults) > 1 {
+	if w.pauses(s); s.words.paused || len(w.piped(s.pipe).faults) > 1 {
 		return
 	}
 	w.check(HeardBeforeReset, s.reached(s.words.all),
@@ -206,7 +217,7 @@ func (w *world) waitsAsAdvised(s *session) {
 	if s.words == nil || !s.words.closed || w.meddled[s.number] || w.closing > 0 || w.rotating() {
 		return
 	}
-	if len(w.piped(s.pipe).faults) > 1 || w.acted || w.blocked {
+	if len(w.piped(s.pipe).faults) > 1 || w.acted || w.blocked || w.now()-s.words.heardAt >= time.Second {
 		return
 	}
 	w.restartAt = w.now() + restartWait

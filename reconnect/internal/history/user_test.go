@@ -332,6 +332,7 @@ func (w *world) message(m reconnect.Message) {
 	}
 	w.check(NothingMissing, i >= s.next && w.gaps <= w.dropped, "session %d: message %d, and %d was expected; seams said %d dropped", m.Session, i, s.next, w.dropped)
 	s.next = i + 1
+	w.pauses(s)
 	// What the application has built from the events has no hole.
 	if w.set.MarkRefetch && !mix && w.have >= 0 {
 		w.check(MarkIsSafe, n <= w.have+1, "event %d after %d", n, w.have)
