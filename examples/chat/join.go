@@ -18,10 +18,9 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
-const (
-	leaveLimit = 3 * time.Second        // to wait for acknowledgements
-	byeLimit   = 400 * time.Millisecond // to wait for the answer to the close frame
-)
+// leaveLimit limits the wait for acknowledgements after the end of the input. The answer to the close frame,
+// and all of the end after Ctrl-C, have command.InterruptLimit.
+const leaveLimit = 3 * time.Second
 
 // join is `chat join`.
 func join(ctx context.Context, args []string, s command.Streams) error {
@@ -54,7 +53,7 @@ func join(ctx context.Context, args []string, s command.Streams) error {
 	if err := c.talk(ctx, s.In); err != nil {
 		return err
 	}
-	c.leave()
+	c.leave(ctx)
 	select {
 	case <-screen.Failed():
 		return &command.OutputError{Err: screen.Err()}
@@ -137,15 +136,18 @@ func (c *client) away(w reconnect.WaitStart) {
 
 // leave waits, up to a limit, until the room has acknowledged everything. Then it closes the
 // connection.
-func (c *client) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
-	defer cancel()
-	if n := c.ledger.Stats().Unacked; n > 0 {
+func (c *client) leave(ctx context.Context) {
+	leaving, stop := command.Leave(ctx, leaveLimit, nil)
+	defer stop()
+	if n := c.ledger.Stats().Unacked; n > 0 && ctx.Err() == nil {
 		c.screen.Note("leaving within %v, %s to send", leaveLimit, terminal.Count(n, "message"))
 	}
-	_ = c.ledger.WaitAll(ctx) // done shows what is left in the end
-	ctx, cancel = context.WithTimeout(context.Background(), byeLimit)
-	defer cancel()
-	_ = c.conn.Shutdown(ctx)
+	_ = c.ledger.WaitAll(leaving) // done shows what is left in the end
+	if ctx.Err() == nil {
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.InterruptLimit)
+		defer cancel()
+		leaving = bye
+	}
+	_ = c.conn.Shutdown(leaving)
 	<-c.conn.Done() // done is not called after this
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
@@ -43,7 +44,8 @@ func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
 	})
 }
 
-// A server that does not answer the close frame is left after byeLimit, if it has acknowledged every line.
+// A server that does not answer the close frame is left after command.InterruptLimit, if it has acknowledged
+// every line.
 func TestAMuteServerIsLeftSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(conntest.Network)
@@ -67,7 +69,7 @@ func TestAMuteServerIsLeftSoon(t *testing.T) {
 		<-welcomed
 		synctest.Wait()
 		begun := time.Now()
-		c.leave()
-		require.Equal(t, 400*time.Millisecond, time.Since(begun), "less than half a second")
+		c.leave(t.Context())
+		require.Equal(t, command.InterruptLimit, time.Since(begun))
 	})
 }

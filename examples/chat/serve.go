@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	helloLimit    = 10 * time.Second       // to wait for the hello of a new connection
-	writeLimit    = 10 * time.Second       // for one write
-	farewellLimit = 400 * time.Millisecond // to close all connections at the end
+	helloLimit = 10 * time.Second // to wait for the hello of a new connection
+	writeLimit = 10 * time.Second // for one write
 )
 
 // serve is `chat serve`.
@@ -70,7 +69,7 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 		out.Printf("closing")
 	case <-room.ended:
 	}
-	cut := time.AfterFunc(farewellLimit, end)
+	cut := time.AfterFunc(command.InterruptLimit, end)
 	_ = group.Drain(context.Background()) // its error is that a member has not answered in time
 	cut.Stop()
 	end()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
@@ -138,11 +139,11 @@ func TestAConnectionWithoutAHelloEndsAtTheHelloLimit(t *testing.T) {
 	})
 }
 
-func TestAMemberThatDoesNotAnswerDelaysTheEndForTheFarewellLimitAtMost(t *testing.T) {
+func TestAMemberThatDoesNotAnswerDelaysTheEndForTheInterruptLimitAtMost(t *testing.T) {
 	var begun time.Time
 	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *program.Output) {
 		dial("mute") // it does not read, so it does not answer a close frame
 		begun = time.Now()
-		t.Cleanup(func() { require.LessOrEqual(t, time.Since(begun), farewellLimit) })
+		t.Cleanup(func() { require.LessOrEqual(t, time.Since(begun), command.InterruptLimit) })
 	})
 }

@@ -64,11 +64,7 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 		return c.Err()
 	default:
 	}
-	limit := endLimit
-	if ctx.Err() != nil {
-		limit = interruptLimit
-	}
-	err = end(c, limit)
+	err = end(ctx, c)
 	if failed, ok := errors.AsType[*command.OutputError](context.Cause(ctx)); ok {
 		return failed
 	}
@@ -90,18 +86,17 @@ func liveness(line string) reconnect.Liveness {
 	}
 }
 
-const (
-	endLimit       = 5 * time.Second        // on the end after the input has ended
-	interruptLimit = 400 * time.Millisecond // on the end after Ctrl-C, or if the output has failed
-)
+// endLimit limits the end after the input has ended. After Ctrl-C, or if the output has failed, the limit is
+// command.InterruptLimit.
+const endLimit = 5 * time.Second
 
 // end sends what is still queued, closes this side's half of the connection, and reads until
 // the server has closed its half.
-func end(c *reconnect.Conn, limit time.Duration) error {
-	late := fmt.Errorf("answers may be missing: the server was not done within %v", limit)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, late)
-	defer cancel()
-	err := c.Shutdown(ctx)
+func end(ctx context.Context, c *reconnect.Conn) error {
+	late := errors.New("answers may be missing: the server was not done in time")
+	leaving, stop := command.Leave(ctx, endLimit, late)
+	defer stop()
+	err := c.Shutdown(leaving)
 	<-c.Done() // no receipt comes after this
 	if errors.Is(err, late) {
 		return late

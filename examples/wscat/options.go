@@ -25,8 +25,8 @@ sends each line of standard input. When the connection is lost it dials again. C
 and so does Ctrl-D on a terminal; a second Ctrl-C ends it at once. On a terminal an empty line
 dials at once while the server is away.
 
-In the end it takes 3 s at most to send what is left. Received messages are still written,
-after Ctrl-C and -for within 6 s, else however slowly standard output is read.
+In the end it takes 3 s at most to send what is left, after Ctrl-C 0.25 s. Received messages are
+still written, after Ctrl-C and -for within 6 s, else however slowly standard output is read.
 
   -H 'Name: value'   send this header with each handshake; may be repeated
   -subprotocol NAME  offer this subprotocol; may be repeated, the best first

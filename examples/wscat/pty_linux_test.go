@@ -161,6 +161,32 @@ func TestAnInterruptEndsAlsoAWriteThatNobodyReads(t *testing.T) {
 	require.Contains(t, p.String(), "wscat: nobody reads standard output: what came last is not shown\n")
 }
 
+// Standard output is not read, so that the first interrupt alone takes endLimit.
+func TestASecondInterruptEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	fill(t, w)
+	accepted := make(chan struct{}, 1)
+	s := newServerOf(t, func(ctx context.Context, ws *websocket.Conn) {
+		accepted <- struct{}{}
+		<-ws.CloseRead(ctx).Done()
+	})
+	p := program.StartWith(t, func(p *program.Program) { p.Cmd.Stdout, p.Cmd.Stderr = w, p }, "-json", s.url("/own"))
+	require.NoError(t, w.Close())
+	<-accepted
+	p.Interrupt()
+	for range 200 { // the second may come before the program is ready for it
+		p.Interrupt()
+		select {
+		case <-p.Ended():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	require.Equal(t, -1, p.ExitCode(), "the signal has ended it")
+}
+
 // With -json there is always an end to write, whether there was a connection or not.
 func TestTheTimeOfForEndsAlsoAWriteThatNobodyReads(t *testing.T) {
 	t.Parallel()

@@ -12,19 +12,18 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 const (
-	// leaveLimit is how long it may take to send what is left, and to close the connection. byeLimit is
-	// that after Ctrl-C and -for if nothing is left to send.
+	// leaveLimit limits the time to send what is left, and to close the connection. After Ctrl-C, and after
+	// -for if nothing is left to send, the limit is command.InterruptLimit.
 	leaveLimit = 3 * time.Second
-	byeLimit   = 400 * time.Millisecond
 
-	// endLimit is how long all of the end may take after Ctrl-C and -for, together with what is
-	// still to be shown.
+	// endLimit limits all of the end after Ctrl-C and -for, together with what is still to be shown.
 	endLimit = 2 * leaveLimit
 
 	// looks is how many looks in a row must find silence for -q, and lateLook how late a look is that
@@ -37,6 +36,7 @@ const (
 // is not 0. If not all is shown endLimit after the end of ctx or the time of -for, it ends the
 // program. Nothing else ends a write that nobody reads: after -q and Ctrl-D a slow reader gets all.
 func (c *client) talk(ctx context.Context, stdin io.Reader) (int, error) {
+	interrupted := ctx
 	if c.o.length > 0 {
 		var stop func()
 		ctx, stop = context.WithTimeoutCause(ctx, c.o.length, errors.New("the time of -for is over"))
@@ -46,7 +46,7 @@ func (c *client) talk(ctx context.Context, stdin io.Reader) (int, error) {
 	go func() { // it ends with the program if nobody reads its output
 		defer close(ended)
 		c.listen(ctx, stdin)
-		c.leave(ctx)
+		c.leave(interrupted, ctx.Err() != nil)
 		c.finish()
 	}()
 	select {
@@ -151,21 +151,24 @@ func (c *client) obey(ctx context.Context, line string) {
 	c.send(ctx, line)
 }
 
-// leave sends what is left, up to a limit, and closes the connection. ctx is done after Ctrl-C and -for.
-func (c *client) leave(ctx context.Context) {
+// leave sends what is left, up to a limit, and closes the connection. ctx is done after Ctrl-C, and over
+// reports whether that or -for is why the program ends.
+func (c *client) leave(ctx context.Context, over bool) {
 	c.leaving.Store(true)
 	limit := leaveLimit
-	if ctx.Err() != nil {
-		limit = byeLimit
+	if over {
+		limit = command.InterruptLimit
 	}
 	if n := c.unsettled(); n > 0 {
 		limit = leaveTime(c.until.Load())
 		c.conn.Kick()
-		c.show.leaving(limit, n)
+		if ctx.Err() == nil {
+			c.show.leaving(limit, n)
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	_ = c.conn.Shutdown(ctx) // settle has shown what was not sent; receive still shows what has come
+	leaving, stop := command.Leave(ctx, limit, nil)
+	defer stop()
+	_ = c.conn.Shutdown(leaving) // settle has shown what was not sent; receive still shows what has come
 }
 
 // leaveTime returns how long to wait for a connection. It is 0 if the server wants no dial until

@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
@@ -122,8 +123,8 @@ func TestALookThatIsLateFindsNoSilence(t *testing.T) {
 	require.True(t, s.look(0, 0, false))
 }
 
-// A server that does not answer the close frame is left after byeLimit if a signal has ended ctx, and else
-// after leaveLimit.
+// A server that does not answer the close frame is left after command.InterruptLimit if a signal has ended
+// ctx, and else after leaveLimit.
 func TestAMuteServerIsLeftSoonAfterAnInterrupt(t *testing.T) {
 	for _, interrupted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -147,10 +148,10 @@ func TestAMuteServerIsLeftSoonAfterAnInterrupt(t *testing.T) {
 			want := leaveLimit
 			if interrupted {
 				interrupt()
-				want = 400 * time.Millisecond // less than half a second
+				want = command.InterruptLimit
 			}
 			begun := time.Now()
-			c.leave(ctx)
+			c.leave(ctx, interrupted)
 			require.Equal(t, want, time.Since(begun))
 			<-c.received
 		})

@@ -139,17 +139,20 @@ func survive(t *testing.T, name, at string, kinds []garbage, args func(address s
 		p.kill()
 	}
 	if name == "postgres" {
-		return // the signal ends it
+		return // it leaves Ctrl-C to the system
 	}
-	f := newFront(t, at, nil)
-	p := first.twin(args(f.address, len(kinds))...)
-	p.feed("one")
-	eventually(t, "the line comes", func() bool { return len(p.lines()) == 1 })
-	f.mute.Lock()
-	began := time.Now()
-	p.interrupt() // it waits for no answer
-	t.Logf("%s ended %v after Ctrl-C, with a mute server", name, time.Since(began).Round(time.Millisecond))
-	f.mute.Unlock()
+	best := time.Hour
+	for n := 0; n < interruptAttempts && best >= interruptLimit; n++ {
+		f := newFront(t, at, nil)
+		p := first.twin(args(f.address, len(kinds)+n)...)
+		p.feed("one")
+		eventually(t, "the line comes", func() bool { return len(p.lines()) == 1 })
+		f.mute.Lock()
+		best = min(best, p.interrupt()) // it waits for no answer
+		f.mute.Unlock()
+	}
+	t.Logf("%s ended %v after Ctrl-C, with a mute server", name, best.Round(time.Millisecond))
+	require.Less(t, best, interruptLimit)
 }
 
 func TestAMQPAfterGarbage(t *testing.T) {

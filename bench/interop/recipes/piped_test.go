@@ -86,10 +86,18 @@ func (p *piped) kill() {
 	}
 }
 
+const (
+	interruptLimit    = 500 * time.Millisecond // on the end of a recipe after Ctrl-C
+	interruptAttempts = 3                      // to keep the limit, because another process may be using the machine
+)
+
 // interrupt sends what Ctrl-C sends, and waits for the end, whose exit code must be 0.
-func (p *piped) interrupt() {
+// It returns how long that took.
+func (p *piped) interrupt() (took time.Duration) {
+	begun := time.Now()
 	require.NoError(p.t, p.cmd.Process.Signal(os.Interrupt))
 	p.wait()
+	return time.Since(begun)
 }
 
 // wait waits for the end of the recipe, whose exit code must be 0.

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Program is an example with several commands.
@@ -46,6 +47,28 @@ func Context() (ctx context.Context, stop func()) {
 	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
+}
+
+// InterruptLimit limits the time that a program waits for its peers after Ctrl-C. It is half of the half
+// second within which a program ends, because the machine may be slow.
+const InterruptLimit = 250 * time.Millisecond
+
+// Leave returns a context for the end of a program, such as the wait for the last answers. It is done after
+// limit, with cause late, or InterruptLimit after ctx is done. A nil late means context.DeadlineExceeded. The
+// caller must call stop.
+func Leave(ctx context.Context, limit time.Duration, late error) (leaving context.Context, stop func()) {
+	leaving, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	if late == nil {
+		late = context.DeadlineExceeded
+	}
+	end := func() { cancel(late) }
+	timer := time.AfterFunc(limit, end)
+	stopWatching := context.AfterFunc(ctx, func() { time.AfterFunc(InterruptLimit, end) })
+	return leaving, func() {
+		timer.Stop()
+		stopWatching()
+		cancel(nil)
+	}
 }
 
 // Main runs an example with one command in a [Context], with the arguments and the streams of the

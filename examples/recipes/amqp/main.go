@@ -46,8 +46,8 @@ func main() {
 
 type connection struct{ *amqp.Connection }
 
-// Close ends the connection within 400 ms, also if the broker does not answer.
-func (c connection) Close() error { return c.CloseDeadline(time.Now().Add(400 * time.Millisecond)) }
+// Close ends the connection within 250 ms, also if the broker does not answer.
+func (c connection) Close() error { return c.CloseDeadline(time.Now().Add(250 * time.Millisecond)) }
 
 // dial connects and logs in, within 16 s each.
 func dial(ctx context.Context) (connection, error) {

@@ -42,7 +42,7 @@ func main() {
 	defer stop()
 	go publish(ctx) // ends with the program
 	ws := &dialer.WebSocket{URL: *url, Subprotocols: []string{"mqtt"}}
-	context.AfterFunc(ctx, func() { time.AfterFunc(400*time.Millisecond, func() { os.Exit(0) }) }) // a mute broker
+	context.AfterFunc(ctx, func() { time.AfterFunc(250*time.Millisecond, func() { os.Exit(0) }) }) // a mute broker
 	err := reconnect.Run(ctx, func(ctx context.Context) (net.Conn, error) {
 		c, err := ws.Dial(ctx)
 		if err != nil {

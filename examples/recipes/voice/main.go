@@ -133,7 +133,7 @@ func speak(ctx context.Context, line *reconnect.Conn) {
 
 // leave hangs up, if there is a connection, and closes it.
 func leave(line *reconnect.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()
 	_ = line.Write(ctx, hangUp)
 	_ = line.Shutdown(ctx)
