@@ -57,7 +57,8 @@ exit 7
 			}
 			p.Await("session ready")
 			t.Logf("%d logins", strings.Count(p.String(), "session ready"))
-			interrupt(t, p, 0)
+			p.Interrupt()
+			require.Zero(t, p.ExitCode())
 		})
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +36,6 @@ var garbage = []string{
 // raw are the programs that speak TCP without WebSocket.
 var raw = map[string]bool{"amqp": true, "lines": true, "nats": true, "natsgo": true, "postgres": true}
 
-// echoes are the programs that print any message, or to which one of garbage is a message ("40" begins a
-// session of Socket.IO), and jsonrpc, which prints the mark of a session that was ready for a moment.
-var echoes = map[string]bool{"lines": true, "wscat": true, "chat": true, "socketio": true, "jsonrpc": true}
-
 // serveRaw calls f with each TCP connection, which ends when f returns.
 func serveRaw(t *testing.T, f func(c net.Conn, n int)) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,101 +57,232 @@ func serveRaw(t *testing.T, f func(c net.Conn, n int)) (address string) {
 	return l.Addr().String()
 }
 
-// sound requires that a program with a misbehaving server has not crashed, and has printed nothing. If it
-// has ended, it says why, with a code. Otherwise it ends by Ctrl-C.
-func sound(t *testing.T, name string, p *program.Program) {
+// outputs matches what a program may print though no message of garbage is one of its own: its notes, or the
+// mark of a session that looked ready.
+var outputs = map[string]string{
+	"chat":     `^-- .*$`,
+	"jsonrpc":  `^` + mark + `$`,
+	"socketio": `^snapshot: session \d+ begins without its past$`,
+}
+
+// repeats are the programs that print any message.
+var repeats = map[string]bool{"lines": true, "wscat": true}
+
+// requireOutput fails if a program has printed a line that matches neither outputs nor the patterns, or, if it
+// prints any message, is not garbage.
+func requireOutput(t *testing.T, name string, p *program.Program, garbage string, patterns ...string) {
 	t.Helper()
-	select {
-	case <-p.Ended():
-		require.Positive(t, p.ExitCode(), p)
-		require.NotEqual(t, 2, p.ExitCode(), "a crash: %s", p)
-		require.NotEmpty(t, p.String())
-	default:
-		codes := []int{0, 1, 3}
-		interrupt(t, p, codes...)
+	if outputs[name] != "" {
+		patterns = append(patterns, outputs[name])
 	}
-	require.NotContains(t, p.String(), "goroutine ")
-	require.NotContains(t, p.String(), "panic")
-	if !echoes[name] {
-		require.Empty(t, p.Out.String())
+	for line := range strings.SplitAfterSeq(p.Out.String(), "\n") {
+		line, whole := strings.CutSuffix(line, "\n")
+		matches := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(line) }
+		if whole && !(repeats[name] && line == garbage) && !slices.ContainsFunc(patterns, matches) {
+			require.Fail(t, "wrong output", "%q", line)
+		}
 	}
 }
 
-func TestAServerThatIsAway(t *testing.T) {
+// requireSound requires that a program whose server misbehaves has not crashed. If it has ended, it says why, with
+// exit code 1. Otherwise scene has returned it in time for Ctrl-C.
+func requireSound(t *testing.T, want int, scene func() *program.Program) (p *program.Program) {
+	t.Helper()
+	p = scene()
+	select {
+	case <-p.Ended():
+		require.Equal(t, 1, p.ExitCode(), p)
+		require.NotEmpty(t, p.String())
+	default:
+		first := p
+		interrupt(t, want, func() *program.Program {
+			if first == nil {
+				p = scene()
+			}
+			first = nil
+			return p
+		})
+	}
+	require.NotContains(t, p.String(), "goroutine ")
+	require.NotContains(t, p.String(), "panic")
+	return p
+}
+
+// await waits until c is closed, or p has ended.
+func await(p *program.Program, c <-chan struct{}) *program.Program {
+	select {
+	case <-c:
+	case <-p.Ended():
+	}
+	return p
+}
+
+func TestServerIsAway(t *testing.T) {
 	for name, args := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			require.NoError(t, l.Close())
-			p := start(t, name, args(t, l.Addr().String())...)
-			switch name {
-			case "chat":
-				p.Out.Await("connection refused")
-				interrupt(t, p, 0)
-				return
-			default:
-				p.Await("connection refused")
+			want := codeOf(name)
+			if name == "wscat" {
+				want = 1 // there was no connection
 			}
-			sound(t, name, p)
-		})
-	}
-}
-
-func TestAServerThatHangsUp(t *testing.T) {
-	for name, args := range programs {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			again := make(chan struct{}, 100)
-			address := serveRaw(t, func(c net.Conn, n int) {
-				if n == 3 {
-					close(again)
+			p := requireSound(t, want, func() *program.Program {
+				p := start(t, name, args(t, l.Addr().String())...)
+				notes := p.Output
+				if name == "chat" {
+					notes = p.Out
 				}
+				notes.Await("connection refused")
+				return p
 			})
-			p := start(t, name, args(t, address)...)
-			select {
-			case <-again: // the third connection
-			case <-p.Ended():
-			}
-			sound(t, name, p)
+			requireOutput(t, name, p, "")
 		})
 	}
 }
 
-// Each connection sends all garbage, each time another piece of it first.
-func TestAServerThatSendsGarbage(t *testing.T) {
+// Each connection is closed as soon as it is accepted.
+func TestServerHangsUp(t *testing.T) {
 	for name, args := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			again := make(chan struct{})
-			address := ""
-			if raw[name] {
-				address = serveRaw(t, func(c net.Conn, n int) {
-					if n == 2 {
-						close(again)
+			want := codeOf(name)
+			if name == "wscat" {
+				want = 1 // there was no connection
+			}
+			p := requireSound(t, want, func() *program.Program {
+				third := make(chan struct{})
+				address := serveRaw(t, func(c net.Conn, n int) {
+					if n == 3 {
+						close(third)
 					}
-					io.WriteString(c, garbage[n%len(garbage)]+"\r\n"+strings.Join(garbage, "\r\n")+"\r\n")
-					c.(*net.TCPConn).CloseWrite()
-					c.SetReadDeadline(time.Now().Add(time.Second)) // so that a reset drops nothing of it
-					io.Copy(io.Discard, c)
 				})
-			} else {
-				address = strings.TrimPrefix(serveWebSocket(t, func(ctx context.Context, c *websocket.Conn, n int) {
-					if n == 2 {
-						close(again)
-					}
-					at := n * 7 % len(garbage)
-					if send(ctx, c, append(garbage[at:len(garbage):len(garbage)], garbage[:at]...)...) == nil {
-						c.Close(websocket.StatusInternalError, "")
-					}
-				}), "ws://")
+				return await(start(t, name, args(t, address)...), third)
+			})
+			requireOutput(t, name, p, "")
+		})
+	}
+}
+
+// interruptAfterUpgrade runs each program with a server that upgrades its connections. It interrupts the program
+// when serve has closed moment.
+func interruptAfterUpgrade(
+	t *testing.T, serve func(ctx context.Context, c *websocket.Conn, n int, moment chan<- struct{}),
+) {
+	for name, args := range programs {
+		if raw[name] {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := requireSound(t, codeOf(name), func() *program.Program {
+				moment := make(chan struct{})
+				url := serveWebSocket(t, func(ctx context.Context, c *websocket.Conn, n int) {
+					serve(ctx, c, n, moment)
+				})
+				return await(start(t, name, args(t, strings.TrimPrefix(url, "ws://"))...), moment)
+			})
+			requireOutput(t, name, p, "")
+		})
+	}
+}
+
+// Each connection is closed with code 1000 after the upgrade.
+func TestServerHangsUpAfterUpgrade(t *testing.T) {
+	interruptAfterUpgrade(t, func(_ context.Context, c *websocket.Conn, n int, third chan<- struct{}) {
+		if n == 3 {
+			close(third)
+		}
+		c.Close(websocket.StatusNormalClosure, "")
+	})
+}
+
+// A server upgrades the connection and reads from it, and says nothing.
+func TestServerIsMuteAfterUpgrade(t *testing.T) {
+	interruptAfterUpgrade(t, func(ctx context.Context, c *websocket.Conn, n int, open chan<- struct{}) {
+		if n == 1 {
+			go func() { // ends with the connection
+				if c.Ping(ctx) == nil {
+					close(open) // the program has answered, so it has the answer to its upgrade
+				}
+			}()
+		}
+		drain(ctx, c)
+	})
+}
+
+// garbageConnections is the number of connections that get a kind of garbage. With REDIAL_LONG it is 5.
+func garbageConnections() int {
+	if os.Getenv("REDIAL_LONG") != "" {
+		return 5
+	}
+	return 2
+}
+
+// serveGarbage serves a program with connections that get text and are closed. last is closed when the last of n
+// connections was accepted.
+func serveGarbage(t *testing.T, name, text string, n int) (address string, last <-chan struct{}) {
+	accepted := make(chan struct{})
+	if raw[name] {
+		return serveRaw(t, func(c net.Conn, number int) {
+			if number == n {
+				close(accepted)
 			}
-			p := start(t, name, args(t, address)...)
-			select {
-			case <-again:
-			case <-p.Ended():
+			io.WriteString(c, text+"\r\n")
+			c.(*net.TCPConn).CloseWrite()
+			c.SetReadDeadline(time.Now().Add(time.Second)) // so that a reset drops nothing of it
+			io.Copy(io.Discard, c)
+		}), accepted
+	}
+	url := serveWebSocket(t, func(ctx context.Context, c *websocket.Conn, number int) {
+		if number == n {
+			close(accepted)
+		}
+		if send(ctx, c, text) == nil {
+			c.Close(websocket.StatusInternalError, "")
+		}
+	})
+	return strings.TrimPrefix(url, "ws://"), accepted
+}
+
+// crowds holds a value for each test that has a process for each text of garbage, so that there are not too many.
+var crowds = make(chan struct{}, 3)
+
+// beginEach calls begin for each text of garbage, and returns a scene for each, which waits for what begin has
+// started, and for something that it has started again if it is called again. The processes for all texts run
+// concurrently, because most of the time they wait to dial.
+func beginEach(t *testing.T, begin func(text string) (wait func() *program.Program)) (
+	scenes []func() *program.Program) {
+	crowds <- struct{}{}
+	t.Cleanup(func() { <-crowds })
+	for _, text := range garbage {
+		wait := begin(text)
+		scenes = append(scenes, func() *program.Program {
+			if wait == nil {
+				wait = begin(text)
 			}
-			sound(t, name, p)
+			p := wait()
+			wait = nil
+			return p
+		})
+	}
+	return scenes
+}
+
+// Each connection gets the same garbage.
+func TestServerSendsGarbage(t *testing.T) {
+	for name, args := range programs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenes := beginEach(t, func(text string) (wait func() *program.Program) {
+				address, last := serveGarbage(t, name, text, garbageConnections())
+				p := start(t, name, args(t, address)...)
+				return func() *program.Program { return await(p, last) }
+			})
+			for i, text := range garbage {
+				requireOutput(t, name, requireSound(t, codeOf(name), scenes[i]), text)
+			}
 		})
 	}
 }

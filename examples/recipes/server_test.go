@@ -13,6 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/examples/internal/program"
 )
 
 // server is a program that serves.
@@ -21,7 +23,7 @@ type server struct {
 	listen string             // matches its address in the output
 	path   string             // of its WebSocket; empty if it serves lines over TCP
 	answer func(p peer) error // has it answer a client that behaves
-	drains bool               // after the first Ctrl-C it drains, and the second ends it
+	drains bool               // after the first Ctrl-C it drains, and by the second it dies
 }
 
 var servers = map[string]server{
@@ -96,24 +98,36 @@ func TestClientsThatMisbehave(t *testing.T) {
 	for name, s := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, name, s.args...)
-			address := p.Out.Find(s.listen)[1]
-			callRaw(t, address)
-			require.NoError(t, callRaw(t, address).Close())
-			for _, text := range append(garbage, strings.Repeat("x", 100_000)) {
-				_, _ = io.WriteString(callRaw(t, address), text+"\r\n") // an error says that the server has closed it
-				_ = s.call(t, address).send(text)
-			}
-			good := s.call(t, address)
-			require.NoError(t, s.answer(good))
+			want := 0
 			if s.drains {
-				p.Interrupt()
-				p.Out.Await("draining")
+				want = -1
 			}
-			interrupt(t, p, 0)
+			var p *program.Program
+			interrupt(t, want, func() *program.Program {
+				p = start(t, name, s.args...)
+				s.misbehave(t, p.Out.Find(s.listen)[1])
+				if s.drains {
+					p.Interrupt()
+					p.Out.Await("draining")
+				}
+				return p
+			})
 			require.NotContains(t, p.String()+p.Out.String(), "goroutine ")
 		})
 	}
+}
+
+// misbehave connects to a server with clients that misbehave, and one that behaves and is answered.
+func (s *server) misbehave(t *testing.T, address string) {
+	t.Helper()
+	callRaw(t, address)
+	require.NoError(t, callRaw(t, address).Close())
+	for _, text := range append(garbage, strings.Repeat("x", 100_000)) {
+		_, _ = io.WriteString(callRaw(t, address), text+"\r\n") // an error says that the server has closed it
+		_ = s.call(t, address).send(text)
+	}
+	good := s.call(t, address)
+	require.NoError(t, s.answer(good))
 }
 
 // A server that cannot print its address exits.
@@ -144,9 +158,12 @@ func TestAnInterruptEndsADemonstration(t *testing.T) {
 	for name, d := range demonstrations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, name, d.args...)
-			p.Out.Await(d.began)
-			interrupt(t, p, 1)
+			var p *program.Program
+			interrupt(t, 1, func() *program.Program {
+				p = start(t, name, d.args...)
+				p.Out.Await(d.began)
+				return p
+			})
 			require.Contains(t, p.String(), "interrupted")
 		})
 	}

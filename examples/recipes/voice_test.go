@@ -86,7 +86,8 @@ func TestVoiceWaitsForReady(t *testing.T) {
 			t.Fatal("no dial after the wrong answer")
 		}
 	}
-	interrupt(t, p, 0)
+	p.Interrupt()
+	require.Zero(t, p.ExitCode())
 }
 
 // The input ends before there is a call: none is opened.
@@ -115,6 +116,7 @@ func TestVoiceHangsUpAtAnInterrupt(t *testing.T) {
 	})
 	p := start(t, "voice", "-url", url)
 	p.Await("session ready")
-	interrupt(t, p, 0)
+	p.Interrupt()
+	require.Zero(t, p.ExitCode())
 	<-hungUp
 }
