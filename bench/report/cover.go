@@ -47,8 +47,9 @@ func Lockstep(ctx context.Context, o Options) (*chart.Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	title := fmt.Sprintf("%s connections are lost at the same time: dials per 100 ms (simulated, a server for %s/s)",
-		chart.Number(float64(h.N)), chart.Number(h.Server.Capacity))
+	title := fmt.Sprintf("%s connections are lost at the same time: dials per 100 ms "+
+		"(simulated, a server for %s/s; the fixed wait is lent a dial limit of %s)",
+		chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), inSeconds(fleet.LentLimit))
 	pic := &chart.Picture{Name: "lockstep", Title: title, Columns: len(runs), Height: 84}
 	until := max(40, 2*h.Ideal().Seconds())
 	for _, r := range runs {
