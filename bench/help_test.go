@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/bench/articles"
 	"github.com/redial-go/redial/bench/herd"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // helps are the arguments that ask for each help.
@@ -53,4 +54,15 @@ func TestEachHelpHasAnExample(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A program of another module is listed, and named if it is called as a command.
+func TestOtherProgramIsNamed(t *testing.T) {
+	const line = "go -C interop run ./dial"
+	out, _, code := bench().Try(t.Context())
+	require.Zero(t, code)
+	require.Contains(t, out, line)
+	_, errs, code := bench().Try(t.Context(), "dial", "-runs", "1")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Equal(t, "bench: dial is another program: "+line+"\n", errs)
 }

@@ -23,5 +23,14 @@ func main() {
 
 func bench() cli.Program {
 	models := slices.Concat(articles.Models(), herd.Models())
-	return cli.Program{Name: "bench", Commands: slices.Concat(herd.Commands(), articles.Commands(), []cli.Command{report.Command(), soak.Command(), cli.Sim(models)})}
+	own := []cli.Command{report.Command(), soak.Command(), cli.Sim(models)}
+	return cli.Program{
+		Name:     "bench",
+		Commands: slices.Concat(herd.Commands(), articles.Commands(), own),
+		Others: []cli.Other{{
+			Name:    "dial",
+			Summary: "what a dialer.Dialer does to the clients that it dials for",
+			Line:    "go -C interop run ./dial", // a module of its own, because it needs the clients
+		}},
+	}
 }

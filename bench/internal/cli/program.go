@@ -20,6 +20,14 @@ import (
 type Program struct {
 	Name     string
 	Commands []Command
+	Others   []Other
+}
+
+// Other is a program that is listed with the commands, such as one of another module.
+type Other struct {
+	Name    string
+	Summary string // one line, without a full stop
+	Line    string // the command line that runs it
 }
 
 // Command is one word after the name of a program.
@@ -106,6 +114,10 @@ func (p Program) Do(ctx context.Context, c *Console, args []string) int {
 			return 0
 		}
 		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == args[0] })
+		if other := slices.IndexFunc(p.Others, func(o Other) bool { return o.Name == args[0] }); other >= 0 {
+			fmt.Fprintf(c.Errs, "%s: %s is another program: %s\n", p.Name, args[0], p.Others[other].Line)
+			return ExitUsage
+		}
 		if i < 0 {
 			fmt.Fprintf(c.Errs, "%s: there is no command %q: \"%s help\" lists them\n", p.Name, args[0], p.Name)
 			return ExitUsage
@@ -158,6 +170,9 @@ func (n *noted) Write(b []byte) (int, error) {
 func (p Program) usage(w io.Writer) {
 	fmt.Fprintf(w, "usage: %s COMMAND [flags]; \"%s COMMAND -h\" lists the flags\n\n", p.Name, p.Name)
 	list(w, slices.SortedFunc(slices.Values(p.Commands), func(a, b Command) int { return strings.Compare(a.Name, b.Name) }))
+	for _, o := range p.Others {
+		fold(w, "  "+o.Name, 13, o.Summary+": "+o.Line)
+	}
 }
 
 // list prints the names of commands and what they do.
