@@ -39,9 +39,10 @@ import (
 //	redis.Options{Dialer: d.DialContext, DialerRetries: 1}  // go-redis
 //	config.DialFunc = d.DialContext                         // pgx, pgxpool
 //	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: its own name for a dial function
+//	grpc.WithContextDialer(...)                             // gRPC: network "tcp", MaxElapsed: time.Second
 //
-// The zero value suits all of them except gRPC, whose calls fail at their limit for the first 20 s.
-// This table is about a server that is away for a minute, while each client makes 20 calls per second
+// The zero value suits all of them but gRPC, which needs that MaxElapsed. This table, in which gRPC has
+// the zero value, is about a server that is away for a minute, while each client makes 20 calls per second
 // (14 in the runs of the table), each with a limit of 1 s. The values are medians of five runs
 // of "go run ./dial" in bench/interop, with those of a net.Dialer in parentheses:
 //
@@ -60,7 +61,7 @@ import (
 //     its connections may be waiting, so that calls fail at their limit. With MaxElapsed: time.Second
 //     the pool makes 15 tries per second instead of 2, and is back after less than 0.1 s. A pool with
 //     one connection is a lone call, with waits of up to a minute: set that MaxElapsed.
-//   - gRPC redials. Its calls that do not wait for a connection fail at their limit
+//   - gRPC redials. With the zero value its calls that do not wait for a connection fail at their limit
 //     during the first dial, which takes 20 s, and then immediately. With MaxElapsed: time.Second they
 //     fail immediately after a second, as with a net.Dialer, and gRPC's backoff decides when it is
 //     back (12 s).
