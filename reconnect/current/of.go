@@ -132,9 +132,10 @@ func (o *Of[T]) now() (*held[T], error) {
 // Fail the next Wait returns another client, even if the library has not noticed yet that the connection is
 // lost.
 //
-// Fail cannot tell the sessions of a client object that is set again from each other. If the last two calls of
-// Set had v, Fail does nothing until Wait has returned v in the new session; after that a late Fail of the old
-// session ends the new one. Use [Of.WaitSession] for such a client.
+// Fail is safe only if each session has a client object of its own. For an object that is set again, use
+// [Of.WaitSession], whose fail is about one session: Fail cannot tell the sessions apart. If the last two calls of
+// Set had v, Fail does nothing until Wait has returned v in the new session; after that, a Fail that is about the
+// old session ends the new one.
 func (o *Of[T]) Fail(v T, err error) {
 	o.mu.Lock()
 	h := o.held
