@@ -308,6 +308,25 @@ func TestWaitAfterADialCountsFromItsFailure(t *testing.T) {
 	})
 }
 
+func TestWaitAfterASessionCountsFromItsEnd(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		classify := backoff.Classify
+		o := withPolicy(every(10 * time.Second))
+		o.Run.Classify = func(err error) backoff.Verdict { return classify(err) }
+		c, peer := s.ready(&o)
+		began := s.now()
+		classify = func(error) backoff.Verdict {
+			time.Sleep(3 * time.Second)
+			return backoff.Verdict{RetryAfter: 5 * time.Second}
+		}
+		peer.Fail(errLost)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 12*time.Second, time.Until(c.Status().Next))
+		require.Equal(t, began+15*time.Second, s.wantDial().at)
+	})
+}
+
 // Overdue is called in the goroutine that waits for the function, and ends it.
 func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
 	exit := &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}

@@ -198,15 +198,17 @@ func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 // errServed is the cause of the end of a session whose serve function returned nil.
 var errServed = errors.New("session ended by its owner")
 
-// sessionEnded classifies why a session has ended, and starts the outage.
+// sessionEnded classifies why a session has ended, and starts the outage. It begins now, however long the
+// callbacks take.
 func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) {
+	ended, at := link.Now(), time.Now()
 	err = cmp.Or(err, errServed)
 	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
 	opened := s.openedVerdict(ctx, c, err)
 	session.leaveGate(opened, err)
 	s.cause = err
-	ended, how := link.Now(), s.owner.ending(ctx, c, err)
+	how := s.owner.ending(ctx, c, err)
 	end := SessionDone{
 		Name: s.hooks.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
 	}
@@ -217,7 +219,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 		s.dials.Use(s.o.dials)
 	}
 	s.again = s.refusal.note(err, !wasReady && opened.Class == backoff.ClassOK, up)
-	at, v := time.Now(), s.verdict
+	v := s.verdict
 	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
 	outer := s.calls.Enter(s.o.policyName)
 	end.Stable = s.dials.Ended(v, up, at)
