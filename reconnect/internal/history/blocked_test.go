@@ -139,8 +139,9 @@ func (w *world) blocking(o *reconnect.Options) {
 	o.Layers = append(o.Layers, l)
 	if classify := o.Run.Classify; classify != nil {
 		o.Run.Classify = func(err error) backoff.Verdict {
+			v := classify(err) // notes when the session or the dial has ended
 			w.callback("Classify", nil)
-			return classify(err)
+			return v
 		}
 	}
 	if p := o.Run.Policy; p != nil {

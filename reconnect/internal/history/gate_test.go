@@ -60,7 +60,13 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 	}
 	p, returned := g.w.grant(g.limit, place), 0
 	return func(v backoff.Verdict) {
+		at := g.w.now()
 		g.w.callback("the gate's done", nil)
+		g.w.mu.Lock()
+		if g.w.mirror != nil && g.w.now() > at { // it does not know when the session became ready, before this call
+			g.w.mirror.dead = true
+		}
+		g.w.mu.Unlock()
 		s, now, counts := g.Status(host), time.Now(), false
 		g.w.mu.Lock()
 		returned++

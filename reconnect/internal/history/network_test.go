@@ -198,7 +198,7 @@ func (w *world) flood(r *rand.Rand, _ Event) {
 	size, every := r.IntN(126), time.Millisecond+upTo(r, 2*time.Second)
 	for range 1 + r.IntN(10) {
 		for range 1 + r.IntN(100) {
-			if w.had(p, "window") { // what is put between two writes would be inside a frame
+			if w.had(p, "window") || w.had(p, "endless") { // what is put between two writes would be inside a frame
 				return
 			}
 			w.inject(p, conntest.Frame{Head: conntest.Fin | byte(ping+r.IntN(2)), Payload: make([]byte, size)})

@@ -315,7 +315,8 @@ func (s Settings) possible() Settings {
 	if s.NoReceipts || s.Lag == 0 {
 		s.Torn = false
 	}
-	s.Eager = s.Eager && s.Policy == 1
+	// A fault that lasts would cost it a hundred sessions in each second.
+	s.Eager = s.Eager && s.Policy == 1 && !s.Lasts && !s.Turns && !s.TooLarge
 	s.Spares = s.Spares && s.Resets
 	s.Receives = s.Receives && s.Blocks
 	s.Allowed = s.Allowed && s.RotateAfter > 0

@@ -229,7 +229,7 @@ func (w *world) sessionReady(s *reconnect.Session) {
 	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
 	n.ready, n.readyAt, n.jumps, w.missing = true, w.now(), w.jumps, 0
 	w.turning = false
-	w.drainEnds()
+	w.drainEnds(s.Number)
 	c, ours := w.conn, w.meddled[s.Number]
 	w.mu.Unlock()
 	if c != nil && !ours && !w.ending() {
