@@ -160,47 +160,25 @@ var kinds = func() map[string]happening {
 	for _, k := range slices.Concat(allKinds, networkKinds, refusedKinds) {
 		byName[k.name] = k
 	}
-	for _, k := range oddKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Odd { // else Plan.Without has taken it from the plan
-				k.do(w, r, e)
-			}
-		}}
-	}
-	for _, k := range lastingKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Lasts && !w.calmed.Load() {
-				k.do(w, r, e)
-			}
-		}}
-	}
-	for _, k := range dueKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Dues && !w.calmed.Load() {
-				k.do(w, r, e)
-			}
-		}}
-	}
-	for _, k := range turnedKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Turns && !w.calmed.Load() {
-				k.do(w, r, e)
-			}
-		}}
-	}
-	for _, k := range resetKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Resets && !w.calmed.Load() {
-				k.do(w, r, e)
-			}
-		}}
-	}
-	for _, k := range limitKinds {
-		byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
-			if w.set.Limits && !w.calmed.Load() {
-				k.do(w, r, e)
-			}
-		}}
+	for _, group := range []struct {
+		kinds   []happening
+		drawn   func(*Settings) bool // otherwise Plan.Without has taken the kinds from the plan
+		outlast bool                 // they also happen when the faults have ended
+	}{
+		{oddKinds, func(s *Settings) bool { return s.Odd }, true},
+		{lastingKinds, func(s *Settings) bool { return s.Lasts }, false},
+		{dueKinds, func(s *Settings) bool { return s.Dues }, false},
+		{turnedKinds, func(s *Settings) bool { return s.Turns }, false},
+		{resetKinds, func(s *Settings) bool { return s.Resets }, false},
+		{limitKinds, func(s *Settings) bool { return s.Limits }, false},
+	} {
+		for _, k := range group.kinds {
+			byName[k.name] = happening{k.name, k.weight, func(w *world, r *rand.Rand, e Event) {
+				if group.drawn(&w.set) && (group.outlast || !w.calmed.Load()) {
+					k.do(w, r, e)
+				}
+			}}
+		}
 	}
 	for _, k := range []happening{
 		aboveStep, tornBatch, wrong, awaitSession, burst, anyCallback, floodAndRotate, tooLarge, callsMore,
