@@ -322,6 +322,10 @@ func (s *steps) nextActs() {
 		if w.cancel {
 			s.act("next: stops waiting", func(w *world) { w.next = nextEnds })
 		}
+		s.add("next: another wait begins, for a login", func(w *world) {
+			r.planned(&w.m) // for the hook that reports the wait
+			w.rest()
+		})
 		s.act("next: wait is over", func(w *world) {
 			if w.slot {
 				w.m.Rest(false)
