@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
@@ -47,22 +48,25 @@ func Lockstep(ctx context.Context, o Options) (*chart.Picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	title := fmt.Sprintf("%s connections are lost at the same time: dials per 100 ms "+
-		"(simulated, a server for %s/s; the fixed wait is lent a dial limit of %s)",
-		chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), inSeconds(fleet.LentLimit))
-	pic := &chart.Picture{Name: "lockstep", Title: title, Columns: len(runs), Height: 84}
-	until := max(40, 2*h.Ideal().Seconds())
+	until, most := max(40, 2*h.Ideal().Seconds()), chart.RoundUp(float64(h.N))
+	ends := []chart.Tick{{At: 0, Label: "0"}, {At: most, Label: chart.Number(most)}}
+	title := fmt.Sprintf("Simulated: %s clients are lost together; dials per 100 ms at a server for %s/s, over %.0f s",
+		chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), until)
+	pic := &chart.Picture{Name: "lockstep", Title: title, Columns: len(runs), Height: 64}
 	for _, r := range runs {
 		line := chart.Steps{Style: r.style, Step: fleet.Bin.Seconds()}
 		line.Style.Width, line.Style.Dash = 1.5, nil
 		for _, n := range r.result.DialsPerBin {
 			line.Values = append(line.Values, float64(n))
 		}
-		name := map[string]string{"fixed": "a wait of 1 s", "redial": "redial"}[r.style.Name]
+		name, back := "redial", strings.TrimPrefix(whenBack(h, r.result), "all ")
+		if r.style.Name == "fixed" {
+			name = fmt.Sprintf("wait 1 s, dial limit %s", inSeconds(fleet.LentLimit))
+		}
 		pic.Panels = append(pic.Panels, &chart.Panel{
-			Title:  fmt.Sprintf("%s: peak %s; %s", name, chart.Number(math.Round(r.mean.Peak)), whenBack(h, r.result)),
-			X:      chart.Axis{Min: -until / 80, Max: until, Label: "time since the loss, s"},
-			Y:      chart.Axis{Max: chart.RoundUp(float64(h.N))},
+			Title:  fmt.Sprintf("%s: peak %s; %s", name, chart.Number(math.Round(r.mean.Peak)), back),
+			X:      chart.Axis{Min: -until / 80, Max: until},
+			Y:      chart.Axis{Max: most, Ticks: ends},
 			Layers: []chart.Layer{line},
 		})
 	}
