@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -64,6 +65,10 @@ func (o *dialBench) Run(ctx context.Context, c *cli.Console) error {
 					rate:   o.rate,
 					outage: o.outage + time.Duration(run)*370*time.Millisecond,
 					after:  o.after,
+
+					listen:  net.Listen,
+					address: "127.0.0.1:0",
+					tryOnce: new(net.Dialer).DialContext,
 				}
 				all.Go(func() {
 					r, err := s.run(ctx)

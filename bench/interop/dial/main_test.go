@@ -2,13 +2,19 @@ package main
 
 import (
 	"io"
+	"net"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/conn/conntest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,4 +36,37 @@ func TestDialerAddsNoStorm(t *testing.T) {
 			require.LessOrEqual(t, r.tries, float64(o.rate)+8*4, "%s: tries/s", row)
 		}
 	}
+}
+
+// Virtual time, because a median of a second is asserted.
+func TestPoolIsUsableWithinASecondInTheMedian(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := clients[slices.IndexFunc(clients, func(c client) bool { return c.name == "pgxpool-4" })]
+		back := make([]time.Duration, 51)
+		var all sync.WaitGroup
+		for i := range back {
+			n := new(conntest.Network)
+			s := &scene{
+				client: pool,
+				way:    ways[1],
+				rate:   20,
+				outage: time.Minute + time.Duration(i)*37*time.Millisecond,
+				after:  30 * time.Second,
+
+				listen:  func(_, address string) (net.Listener, error) { return n.Listen(address) },
+				address: "127.0.0.1:5432",
+				tryOnce: n.DialContext,
+			}
+			all.Go(func() {
+				r, err := s.run(t.Context())
+				assert.NoError(t, err)
+				back[i] = r.back
+			})
+		}
+		all.Wait()
+		slices.Sort(back)
+		t.Log("median, worst:", back[25], back[50])
+		require.LessOrEqual(t, back[25], time.Second)
+		require.Less(t, back[50], 30*time.Second, "never back")
+	})
 }

@@ -20,6 +20,10 @@ type scene struct {
 	outage time.Duration
 	after  time.Duration
 
+	listen  func(network, address string) (net.Listener, error)
+	address string
+	tryOnce dialFunc
+
 	tries, inProgress, made atomic.Int64
 	calls                   sync.WaitGroup
 
@@ -44,7 +48,7 @@ type result struct {
 func (s *scene) dial() dialFunc {
 	once := func(ctx context.Context, network, address string) (net.Conn, error) {
 		s.tries.Add(1)
-		nc, err := new(net.Dialer).DialContext(ctx, network, address)
+		nc, err := s.tryOnce(ctx, network, address)
 		if err == nil {
 			s.made.Add(1)
 		}
@@ -63,7 +67,7 @@ func (s *scene) dial() dialFunc {
 
 // run lets the client call for 2 s, through the outage, and for a time after it.
 func (s *scene) run(ctx context.Context) (r result, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := s.listen("tcp", s.address)
 	if err != nil {
 		return r, err
 	}
@@ -94,7 +98,7 @@ func (s *scene) run(ctx context.Context) (r result, err error) {
 	if r, err = s.away(ctx); err != nil {
 		return r, err
 	}
-	if l, err = net.Listen("tcp", address); err != nil {
+	if l, err = s.listen("tcp", address); err != nil {
 		return r, err
 	}
 	s.mu.Lock()
