@@ -68,7 +68,8 @@ func TestBookPrintsNoWrongBook(t *testing.T) {
 	}
 }
 
-// Each case is what the exchange sends of the book BTC, and its answer to the request of a snapshot.
+// Each case is what the exchange sends of the book BTC, and its answer to the request of a
+// snapshot, by the status 200 and by 500.
 func TestBooksnapshotPrintsNoWrongBook(t *testing.T) {
 	const (
 		change     = `{"book":"BTC","first":5,"last":5,"bids":[[100,1]]}`
@@ -86,35 +87,39 @@ func TestBooksnapshotPrintsNoWrongBook(t *testing.T) {
 	)
 	type exchange struct {
 		texts    []string
-		status   int
 		snapshot string
 		want     []string
+		perhaps  bool // the first change of texts may be dropped before want is printed
 	}
 	// Both return an exchange without a book to print.
-	sends := func(texts ...string) exchange { return exchange{texts: texts, status: 200, snapshot: snapshot} }
+	sends := func(texts ...string) exchange { return exchange{texts: texts, snapshot: snapshot} }
 	fetches := func(snapshot string) exchange {
-		return exchange{texts: []string{change}, status: 200, snapshot: snapshot}
+		return exchange{texts: []string{change}, snapshot: snapshot}
 	}
 	for name, scene := range map[string]exchange{
-		"a change without numbers":             sends(unnumbered),
-		"a change without numbers, later":      {texts: []string{change, unnumbered}, status: 500},
+		"a change without numbers":        sends(unnumbered),
+		"a change without numbers, later": {texts: []string{change, unnumbered}},
+		"a change without numbers, later, and a snapshot": {
+			texts:    []string{change, unnumbered},
+			snapshot: snapshot,
+			want:     []string{"BTC 5 map[99:1 100:1] map[]"},
+			perhaps:  true,
+		},
 		"the last number before the first":     sends(backwards),
 		"an answer that names the book":        sends(answer),
 		"a price without lots":                 sends(short),
 		"another book":                         sends(other),
-		"no snapshot":                          {texts: []string{change}, status: 500, snapshot: snapshot},
 		"a snapshot that names no book":        fetches(refusal),
 		"a snapshot of another book":           fetches(otherSnapshot),
 		"a snapshot that is not JSON":          fetches(`<html>`),
 		"a snapshot with a price without lots": fetches(shortSnapshot),
 		"a change and its snapshot": {
 			texts:    []string{two},
-			status:   200,
 			snapshot: snapshot,
 			want:     []string{"BTC 6 map[99:1 100:1] map[]"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		run := func(t *testing.T, status int, want []string) {
 			t.Parallel()
 			asked := make(chan struct{}, 100) // for a snapshot of BTC
 			depth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +127,7 @@ func TestBooksnapshotPrintsNoWrongBook(t *testing.T) {
 					json.NewEncoder(w).Encode(map[string]any{"book": "END", "last": 1})
 					return
 				}
-				w.WriteHeader(scene.status)
+				w.WriteHeader(status)
 				w.Write([]byte(scene.snapshot))
 				asked <- struct{}{}
 			}))
@@ -138,11 +143,18 @@ func TestBooksnapshotPrintsNoWrongBook(t *testing.T) {
 				drain(ctx, c)
 			})
 			p := start(t, "booksnapshot", "-url", url, "-http", depth.URL, "BTC", "END")
-			for _, line := range append(scene.want, "END 2 map[] map[]") {
-				p.Out.Await(line + "\n")
+			if !scene.perhaps {
+				for _, line := range want {
+					p.Out.Await(line + "\n")
+				}
 			}
-			require.Equal(t, scene.want, linesOf(p.Out.String(), "BTC"))
+			p.Out.Await("END 2 map[] map[]\n")
+			if lines := linesOf(p.Out.String(), "BTC"); !scene.perhaps || lines != nil {
+				require.Equal(t, want, lines)
+			}
 			requireRunning(t, p)
-		})
+		}
+		t.Run(name, func(t *testing.T) { run(t, 200, scene.want) })
+		t.Run(name+", no snapshot", func(t *testing.T) { run(t, 500, nil) })
 	}
 }

@@ -30,8 +30,6 @@ func TestGarbageOnce(t *testing.T) {
 
 // startOnce starts a program whose first connection gets a text before or after the session is ready. wait returns
 // it when the server has said everything by a connection.
-// startOnce starts a program whose first connection gets a text before or after the session is ready, and returns
-// it when the server has said everything by a connection.
 func startOnce(t *testing.T, name, text, place string) (wait func() *program.Program) {
 	t.Helper()
 	talk := talks[name]
