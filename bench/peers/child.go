@@ -78,6 +78,7 @@ type answer struct {
 	Count     int // of what CPU, Took and Allocs are for
 	Bytes     int64
 	Stack     int64
+	Resident  int64
 	Wake      time.Duration    // CPU time for one message to each connection
 	Fastest   time.Duration    // round trip
 	Late      [2]time.Duration // from the write to the application: the median, and 99 of 100

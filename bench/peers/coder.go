@@ -9,7 +9,7 @@ import (
 
 // coder/websocket alone: it does not redial. Its default http.Client is shared by all.
 var coderPeers = []*peer{
-	{name: "coder", protocol: webSocket, open: openCoder(coderRead)},
+	{name: "coder", protocol: webSocket, takeover: true, open: openCoder(coderRead)},
 	{name: "coder-reader", protocol: webSocket, open: openCoder(coderReader)},
 	{name: "coder-context", protocol: webSocket, open: openCoder(func(c *websocket.Conn, t *target) error {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -9,7 +9,11 @@ import (
 
 // dialCoder dials with the library's defaults; under TLS with the program's HTTP client.
 func dialCoder(ctx context.Context, t *target) (*websocket.Conn, error) {
-	c, _, err := websocket.Dial(ctx, t.url("ws", "wss"), &websocket.DialOptions{HTTPClient: t.http})
+	o := &websocket.DialOptions{HTTPClient: t.http}
+	if t.takeover {
+		o.CompressionMode = websocket.CompressionContextTakeover
+	}
+	c, _, err := websocket.Dial(ctx, t.url("ws", "wss"), o)
 	return c, err
 }
 

@@ -14,7 +14,8 @@
 //     ratio is that of two measurements of the same round. The first peer is the base of
 //     all ratios, and is measured twice: the ratio of the two is the noise.
 //   - CPU time is user and system time of the client's process; an allocation is one of
-//     its heap. Memory is what is alive on its heap, and its stacks.
+//     its heap. Memory is what is alive on its heap, and its stacks; resident memory is what
+//     the system counts for the process, without the pages of the heap that are free.
 //   - Where a row is about waiting (a server that is killed or silent, a feed with resets)
 //     the clients wait side by side, and each round has a client of each peer.
 package main

@@ -142,13 +142,16 @@ func micros(d time.Duration, count int) float64 {
 	return d.Seconds() * 1e6 / float64(count)
 }
 
-// held is what some connections hold and cost together: bytes, bytes of stack, and the µs to open them
-// and to give each a message.
-type held [4]float64
+// held is what some connections hold and cost together: bytes, bytes of stack, resident bytes, and the µs to
+// open them and to give each a message.
+type held [5]float64
+
+// idling says how the connections of an idle row are opened.
+type idling struct{ shared, takeover bool }
 
 // idle measures so many connections. Its figures are those of one.
-func (x *exam) idle(count int, shared bool) ([]float64, error) {
-	sum, open, err := x.fill(count, shared, func(err error) bool { return false })
+func (x *exam) idle(count int, how idling) ([]float64, error) {
+	sum, open, err := x.fill(count, how, func(err error) bool { return false })
 	if err != nil {
 		return nil, err
 	}
@@ -164,18 +167,18 @@ func (x *exam) most() ([]float64, error) {
 	if _, err := freeMemory(); err != nil {
 		return nil, err
 	}
-	sum, open, err := x.fill(x.pairs*x.sizes.inOne, false, func(err error) bool {
+	sum, open, err := x.fill(x.pairs*x.sizes.inOne, idling{}, func(err error) bool {
 		x.note = "of this: " + err.Error()
 		return x.ctx.Err() == nil
 	})
 	n := float64(open)
-	return []float64{n, sum[0] / n, sum[3] / n}, err
+	return []float64{n, sum[0] / n, sum[4] / n}, err
 }
 
 // fill opens so many connections, in as many pairs of processes as they need; fewer if no more than a
 // tenth of the memory of the machine would stay free, or if a pair after the first fails with an error
 // that is enough.
-func (x *exam) fill(count int, shared bool, enough func(error) bool) (sum held, open int, err error) {
+func (x *exam) fill(count int, how idling, enough func(error) bool) (sum held, open int, err error) {
 	var room room
 	for i := 0; open < count; i++ {
 		if free, err := freeMemory(); err == nil && !room.forOneMore(free) && i > 0 {
@@ -183,7 +186,7 @@ func (x *exam) fill(count int, shared bool, enough func(error) bool) (sum held, 
 			break
 		}
 		n := min(count-open, x.sizes.inOne)
-		a, err := x.hold(i, n, shared)
+		a, err := x.hold(i, n, how)
 		if err != nil && i > 0 && enough(err) {
 			x.full(open, x.note)
 			break
@@ -191,7 +194,10 @@ func (x *exam) fill(count int, shared bool, enough func(error) bool) (sum held, 
 		if err != nil {
 			return sum, open, err
 		}
-		for i, v := range (held{float64(a.Bytes), float64(a.Stack), a.CPU.Seconds() * 1e6, a.Wake.Seconds() * 1e6}) {
+		pair := held{
+			float64(a.Bytes), float64(a.Stack), float64(a.Resident), a.CPU.Seconds() * 1e6, a.Wake.Seconds() * 1e6,
+		}
+		for i, v := range pair {
 			sum[i] += v
 		}
 		open += n
@@ -218,12 +224,12 @@ func (r *room) forOneMore(free float64) bool {
 
 // hold opens n connections in a pair of processes, the i-th, which has an address of its
 // own, since each address has only so many ports. They stay open until the exam ends.
-func (x *exam) hold(i, n int, shared bool) (answer, error) {
-	_, client, j, err := x.pair(siteSetup{Host: fmt.Sprintf("127.0.0.%d", 1+i%250)})
+func (x *exam) hold(i, n int, how idling) (answer, error) {
+	_, client, j, err := x.pair(siteSetup{Host: fmt.Sprintf("127.0.0.%d", 1+i%250), Takeover: how.takeover})
 	if err != nil {
 		return answer{}, err
 	}
-	j.Count, j.Shared, j.Settle, j.Down = n, shared, x.sizes.settle, feedTopic
+	j.Count, j.Shared, j.Takeover, j.Settle, j.Down = n, how.shared, how.takeover, x.sizes.settle, feedTopic
 	return client.do(x.ctx, order{Do: "idle", Job: j})
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // lxzan/gws alone: it does not redial.
-var gwsPeers = []*peer{{name: "gws", protocol: webSocket, open: openGWS}}
+var gwsPeers = []*peer{{name: "gws", protocol: webSocket, takeover: true, open: openGWS}}
 
 type gwsClient struct {
 	gws.BuiltinEventHandler
@@ -21,6 +21,10 @@ func openGWS(_ context.Context, t *target) (client, error) {
 	c := &gwsClient{target: t}
 	var err error
 	o := &gws.ClientOption{Addr: t.url("ws", "wss")}
+	if t.takeover {
+		o.PermessageDeflate.Enabled = true
+		o.PermessageDeflate.ServerContextTakeover, o.PermessageDeflate.ClientContextTakeover = true, true
+	}
 	if t.tls != nil {
 		o.TlsConfig = t.tls.Clone()
 	}

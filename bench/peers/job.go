@@ -19,6 +19,7 @@ type job struct {
 	Size      int           // of a message
 	Count     int           // of messages, of bursts, of redials, of connections
 	Shared    bool          // what clients can share is shared
+	Takeover  bool          // messages are compressed with context takeover
 	Window    int           // of echoes under way
 	Every     time.Duration // between two messages of "latency"
 	Down      string        // the topic to listen to; default: one of the client's own
@@ -41,7 +42,7 @@ func (j *job) peer(name string, i int) (*peer, *target, error) {
 	if j.Down != "" {
 		t.down = j.Down
 	}
-	t.wait = j.Wait
+	t.wait, t.takeover = j.Wait, j.Takeover
 	if t.tls, err = clientTLS(j.Cert); t.tls != nil {
 		t.http = &http.Client{Transport: &http.Transport{TLSClientConfig: t.tls}}
 	}

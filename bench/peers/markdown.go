@@ -34,8 +34,8 @@ func (r *Report) Markdown() string {
 	base := []string{all[0].name + ", absolute"}
 	for _, c := range columns {
 		cell := ""
-		if p := c.row.peer(all[0].name); p != nil && c.i == 0 && c.row.hasRatios() {
-			cell = chart.Number(math.Round(p.Figures[0].Median())) + " " + c.row.Columns[0].Name
+		if p := c.row.peer(all[0].name); p != nil && c.row.hasRatios(c.i) {
+			cell = chart.Number(math.Round(p.Figures[c.i].Median())) + " " + c.row.Columns[c.i].Name
 		}
 		base = append(base, cell)
 	}
@@ -59,7 +59,7 @@ func (r *Result) cell(name string, i int) string {
 	switch {
 	case p == nil:
 		return ""
-	case i > 0 || !r.hasRatios():
+	case !r.hasRatios(i):
 		v := p.Figures[i].Median()
 		switch {
 		case v < never && c.Name == "s":
@@ -69,7 +69,7 @@ func (r *Result) cell(name string, i int) string {
 		}
 		return decimal(v, c.Digits)
 	case strings.HasSuffix(name, twin):
-		return decimal(r.ratio(p).Min(), 2) + " to " + decimal(r.ratio(p).Max(), 2)
+		return decimal(r.ratio(p, i).Min(), 2) + " to " + decimal(r.ratio(p, i).Max(), 2)
 	}
-	return decimal(r.ratio(p).Median(), 2)
+	return decimal(r.ratio(p, i).Median(), 2)
 }

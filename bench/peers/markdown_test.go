@@ -19,3 +19,15 @@ func TestTheTableOfTheREADMEHasMediansAndTheNoise(t *testing.T) {
 Measured 2026-01-02, a machine, load average 0.50 to 1.00, 1 to 2 rounds.
 `, filled(t).Markdown())
 }
+
+func TestTableOfREADMEHasRatiosOfEachColumn(t *testing.T) {
+	require.Equal(t, `|  | idle, 1,000 | resident, 1,000 |
+|---|---|---|
+| coder, absolute | 150 bytes | 1,500 resident bytes |
+| coder | 1.00 | 1.00 |
+| coder (A/A) | 1.00 to 1.10 | 1.10 to 1.30 |
+| gws | 0.40 | 0.50 |
+
+Measured 2026-01-02, a machine, load average 0.50 to 1.00, 2 rounds.
+`, residents(t).Markdown())
+}

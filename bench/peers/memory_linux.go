@@ -23,3 +23,20 @@ func freeMemory() (float64, error) {
 	}
 	return available / total, nil
 }
+
+// residentMemory returns the resident memory of this process in bytes. VmRSS in /proc/self/status is the same
+// but inaccurate (proc_pid_status(5)).
+func residentMemory() (int64, error) {
+	f, err := os.Open("/proc/self/smaps_rollup")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var kb int64
+		if n, _ := fmt.Sscanf(s.Text(), "Rss: %d kB", &kb); n == 1 {
+			return kb << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("read /proc/self/smaps_rollup: no Rss")
+}

@@ -20,6 +20,8 @@ type peer struct {
 	// share makes what clients may have in common, such as a dialer, for target.shared.
 	// It is nil if they have nothing in common, or always the same.
 	share func(t *target) any
+
+	takeover bool // open can agree to target.takeover
 }
 
 // protocol is what a peer speaks with the server.
@@ -53,6 +55,7 @@ type target struct {
 	wait     time.Duration // between two dials; 0: as the library has it
 	shared   any           // what peer.share has made; nil: nothing is shared
 	oneByOne bool          // the client sends a message only when the last one is answered
+	takeover bool          // messages are compressed with context takeover (RFC 7692, section 7.1.1)
 
 	// onMessage is called with each message, in the goroutine that reads. The data is
 	// valid until it returns.

@@ -21,7 +21,7 @@ func (r *Report) Picture() (*chart.Picture, error) {
 	var rows, others []*Result
 	for _, row := range r.Rows {
 		switch {
-		case !row.hasRatios() || row.Columns[0].Short == "":
+		case !row.hasRatios(0) || row.Columns[0].Short == "":
 		case slices.Contains(pictured, row.Name):
 			rows = append(rows, row)
 		default:
@@ -81,7 +81,7 @@ func ratios(title string, rows []*Result) *chart.Picture {
 			if one == nil {
 				continue
 			}
-			s := row.ratio(one)
+			s := row.ratio(one, 0)
 			if strings.HasSuffix(name, twin) {
 				panel.Layers = append(panel.Layers, chart.Shade{Style: noise, From: max(s.Min(), x.Min), To: max(s.Max(), x.Min)})
 			}
@@ -127,7 +127,7 @@ func ratioAxis(rows []*Result) chart.Axis {
 	low, high := 0.0, 0.0
 	for _, row := range rows {
 		for _, p := range row.Peers {
-			for _, v := range row.ratio(p) {
+			for _, v := range row.ratio(p, 0) {
 				if v > 0 { // few connections may hold less than the noise
 					low, high = max(min(low, math.Log10(v)), -most), min(max(high, math.Log10(v)), most)
 				}

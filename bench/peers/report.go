@@ -28,11 +28,11 @@ type Result struct {
 	Cut      bool     `json:"-"`          // not all rounds were measured
 }
 
-// Column is a figure of a row. The ratios are those of the first. A file has its name alone.
+// Column is a figure of a row. A file has its name alone.
 type Column struct {
 	Name   string // with the unit, or only that
 	Digits int    `json:"-"` // after the point
-	Ratio  bool   `json:"-"` // in the first: a ratio to the base says something
+	Ratio  bool   `json:"-"` // a ratio to the base says something; never without one in the first
 	Short  string `json:"-"` // its name in the table of [Report.Markdown], and if it is the first in the picture; empty: it is in neither
 }
 
@@ -84,20 +84,20 @@ func (r *Result) add(figures map[string][]float64) {
 	}
 }
 
-// hasRatios reports whether [Result.ratio] returns something.
-func (r *Result) hasRatios() bool { return r.rounds() > 0 && r.Columns[0].Ratio }
+// hasRatios reports whether [Result.ratio] returns something for column i.
+func (r *Result) hasRatios(i int) bool { return r.rounds() > 0 && r.Columns[i].Ratio }
 
-// ratio returns the first figure of p, divided by that of the base in the same round. It is
+// ratio returns the figure of p in column i, divided by that of the base in the same round. It is
 // empty where a ratio says nothing.
-func (r *Result) ratio(p *PeerResult) Spread {
+func (r *Result) ratio(p *PeerResult, i int) Spread {
 	base := r.peer(all[0].name)
-	if base == nil || !r.hasRatios() {
+	if base == nil || !r.hasRatios(i) {
 		return nil
 	}
 	var s Spread
-	for i, v := range base.Figures[0] {
+	for round, v := range base.Figures[i] {
 		if v > 0 {
-			s = append(s, p.Figures[0][i]/v)
+			s = append(s, p.Figures[i][round]/v)
 		}
 	}
 	return s
@@ -152,13 +152,13 @@ func (r *Result) write(w io.Writer) error {
 	return err
 }
 
-// table returns the figures as text, a line for each peer: of the first figure and of its ratio the
-// minimum, the median and the maximum, of the others the median.
+// table returns the figures as text, a line for each peer: of the first figure, of those with ratios and of
+// the ratios the minimum, the median and the maximum, of the others the median.
 func (r *Result) table() table.Table {
 	head := []string{""}
-	for i, c := range r.Columns {
+	for _, c := range r.Columns {
 		head = append(head, c.Name)
-		if i == 0 && c.Ratio {
+		if c.Ratio {
 			head = append(head, "ratio to "+all[0].name)
 		}
 	}
@@ -166,9 +166,9 @@ func (r *Result) table() table.Table {
 	for _, p := range r.Peers {
 		cells := []string{p.Name}
 		for i, c := range r.Columns {
-			cells = append(cells, p.Figures[i].text(c.Digits, i == 0))
-			if i == 0 && c.Ratio {
-				cells = append(cells, r.ratio(p).text(2, true))
+			cells = append(cells, p.Figures[i].text(c.Digits, i == 0 || c.Ratio))
+			if c.Ratio {
+				cells = append(cells, r.ratio(p, i).text(2, true))
 			}
 		}
 		t.Row(cells...)

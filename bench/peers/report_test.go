@@ -46,8 +46,8 @@ func filled(t testing.TB) *Report {
 
 func TestARatioIsThatOfARound(t *testing.T) {
 	rows := filled(t).Rows
-	require.Equal(t, Spread{0.2, 0.3}, rows[0].ratio(rows[0].peer("gws")))
-	require.Empty(t, rows[1].ratio(rows[1].peer("nats")))
+	require.Equal(t, Spread{0.2, 0.3}, rows[0].ratio(rows[0].peer("gws"), 0))
+	require.Empty(t, rows[1].ratio(rows[1].peer("nats"), 0))
 }
 
 func TestATableHasEachRowThatWasMeasured(t *testing.T) {
@@ -69,4 +69,36 @@ silent: what is measured; 1 round
 2026-01-02, a machine, load average 0.50 before and 1.00 after; took 1s
 
 `, b.String())
+}
+
+// residents is a row with two columns that have ratios.
+func residents(t testing.TB) *Report {
+	t.Helper()
+	row := result(t, "idle-1000", "coder", "coder (A/A)", "gws")
+	row.add(map[string][]float64{
+		"coder": {100, 1, 2000, 1, 1}, "coder (A/A)": {110, 1, 2200, 1, 1}, "gws": {50, 1, 500, 1, 1},
+	})
+	row.add(map[string][]float64{
+		"coder": {200, 1, 1000, 1, 1}, "coder (A/A)": {200, 1, 1300, 1, 1}, "gws": {60, 1, 750, 1, 1},
+	})
+	return &Report{Rows: []*Result{row}}
+}
+
+func TestEachColumnWithRatiosHasItsOwn(t *testing.T) {
+	r := residents(t)
+	row := r.Rows[0]
+	require.Equal(t, Spread{0.5, 0.3}, row.ratio(row.peer("gws"), 0))
+	require.Equal(t, Spread{0.25, 0.75}, row.ratio(row.peer("gws"), 2))
+	require.Empty(t, row.ratio(row.peer("gws"), 1))
+	var b bytes.Buffer
+	require.NoError(t, r.Write(&b))
+	gws := `  gws          50 / 55 / 60     0.30 / 0.40 / 0.50  1  +500 / 625 / 750     0.25 / 0.50 / 0.75  1.0 `
+	require.Regexp(t, gws, b.String())
+}
+
+func TestSystemWithoutResidentMemoryHasNoRatio(t *testing.T) {
+	row := result(t, "idle-1000", "coder", "gws")
+	row.add(map[string][]float64{"coder": {100, 1, 0, 1, 1}, "gws": {50, 1, 0, 1, 1}})
+	require.Empty(t, row.ratio(row.peer("gws"), 2))
+	require.Equal(t, "-", row.cell("gws", 2))
 }

@@ -64,9 +64,11 @@ func perMessage(short, allocations string) []Column {
 	}
 }
 
-func perIdle(short, opening string) []Column {
+func perIdle(short, resident, opening string) []Column {
 	return []Column{
-		{Name: "bytes", Ratio: true, Short: short}, {Name: "of them stack"}, {Name: "µs to open", Digits: 1, Short: opening}, {Name: "µs for one message", Digits: 1},
+		{Name: "bytes", Ratio: true, Short: short}, {Name: "of them stack"},
+		{Name: "resident bytes", Ratio: true, Short: resident},
+		{Name: "µs to open", Digits: 1, Short: opening}, {Name: "µs for one message", Digits: 1},
 	}
 }
 
@@ -75,8 +77,8 @@ func rowsOf(s sizes) []*row {
 	messages := func(do string, size, count int) func(*exam) ([]float64, error) {
 		return func(x *exam) ([]float64, error) { return x.messages(do, size, count) }
 	}
-	idle := func(count int, shared bool) func(*exam) ([]float64, error) {
-		return func(x *exam) ([]float64, error) { return x.idle(count, shared) }
+	idle := func(count int, how idling) func(*exam) ([]float64, error) {
+		return func(x *exam) ([]float64, error) { return x.idle(count, how) }
 	}
 	late := func(what string) []Column {
 		return []Column{{Name: "µs, median", Digits: 1, Short: what + ", median, µs"}, {Name: "µs, 99 of 100", Digits: 1, Short: what + ", 99 of 100, µs"}}
@@ -99,10 +101,21 @@ func rowsOf(s sizes) []*row {
 		{name: "tls-redial", title: "TLS redial: CPU per connection; the adapter closes and opens a peer that does not redial",
 			columns: []Column{{Name: "µs", Ratio: true, Short: "TLS redial, client"}, {Name: "µs, server", Short: "TLS redial, server, µs"}, {Name: "resumed", Digits: 2, Short: "TLS sessions resumed"}},
 			one:     func(x *exam) ([]float64, error) { return x.redials(s.redials) }},
-		{name: "idle-1000", title: idleTitle(s.idle, ""), columns: perIdle("idle, 1,000", ""), one: idle(s.idle, false)},
-		{name: "idle-1000-shared", title: idleTitle(s.idle, shared), columns: perIdle("", ""), takes: shares, one: idle(s.idle, true)},
-		{name: "idle-10000", title: idleTitle(s.idleMany, ""), columns: perIdle("idle, 10,000", "CPU to open one of 10,000, µs"), one: idle(s.idleMany, false)},
-		{name: "idle-10000-shared", title: idleTitle(s.idleMany, shared), columns: perIdle("one dialer for 10,000", "CPU to open one of these, µs"), takes: shares, one: idle(s.idleMany, true)},
+		{name: "idle-1000", title: idleTitle(s.idle, ""),
+			columns: perIdle("idle, 1,000", "resident, 1,000", ""),
+			one:     idle(s.idle, idling{})},
+		{name: "idle-1000-shared", title: idleTitle(s.idle, shared),
+			columns: perIdle("", "", ""),
+			takes:   shares, one: idle(s.idle, idling{shared: true})},
+		{name: "idle-1000-takeover", title: idleTitle(s.idle, takeover),
+			columns: perIdle("idle with takeover", "resident with takeover", ""),
+			takes:   takesOver, one: idle(s.idle, idling{takeover: true})},
+		{name: "idle-10000", title: idleTitle(s.idleMany, ""),
+			columns: perIdle("idle, 10,000", "resident, 10,000", "CPU to open one of 10,000, µs"),
+			one:     idle(s.idleMany, idling{})},
+		{name: "idle-10000-shared", title: idleTitle(s.idleMany, shared),
+			columns: perIdle("one dialer for 10,000", "resident, one dialer", "CPU to open one of these, µs"),
+			takes:   shares, one: idle(s.idleMany, idling{shared: true})},
 		{name: "killed", title: fmt.Sprintf("back after SIGKILL, within %v: from when the server listens again, a random time from %v to %v after its death", s.back, s.outage[0], s.outage[1]),
 			columns: []Column{{Name: "s", Digits: 2, Short: "back after SIGKILL"}}, takes: redials,
 			side: (*exam).killed},
@@ -112,24 +125,32 @@ func rowsOf(s sizes) []*row {
 		{name: "gap", title: fmt.Sprintf("%d resets in %d numbered messages, one each %v: how many are missing, and how often the reader learned of it", s.feed.Resets, s.feed.Count, s.feed.Every),
 			columns: []Column{{Name: "missing", Short: "missing of 10,000"}, {Name: "told", Short: "times the reader learned of it"}, {Name: "redials"}}, takes: redials,
 			side: (*exam).gap},
-		{name: "idle-50000", title: idleTitle(s.idleLong, ", in several processes"), columns: perIdle("idle, 50,000", ""), long: true, one: idle(s.idleLong, false)},
+		{name: "idle-50000", title: idleTitle(s.idleLong, ", in several processes"),
+			columns: perIdle("idle, 50,000", "resident, 50,000", ""),
+			long:    true, one: idle(s.idleLong, idling{})},
 		{name: "idle-max", title: "as many idle connections as the machine holds, in several processes", long: true,
 			columns: []Column{{Name: "connections", Short: "connections at most"}, {Name: "bytes of one"}, {Name: "µs for one message", Digits: 1}},
 			one:     (*exam).most},
 	}
 }
 
-// shared ends the title of a row whose clients share what they can.
-const shared = ", one dialer for all"
+// Ends of the titles of rows: the clients share what they can; they have exchanged compressed messages.
+const (
+	shared   = ", one dialer for all"
+	takeover = ", compressed with context takeover, after a message of 1 KiB and its echo"
+)
 
 func idleTitle(count int, how string) string {
-	return fmt.Sprintf("%d idle connections%s: live heap and stack of one, CPU to open one, CPU of the client per message if each gets one", count, how)
+	return fmt.Sprintf("%d idle connections%s: live heap and stack of one, resident memory of one, "+
+		"CPU to open one, CPU of the client per message if each gets one", count, how)
 }
 
 func redials(p *peer) bool { return p.redials }
 
 // shares reports whether a peer can share something, or is the base.
 func shares(p *peer) bool { return p.share != nil || p == all[0] }
+
+func takesOver(p *peer) bool { return p.takeover }
 
 // Rows returns the names of the rows, and of those that take long.
 func Rows() (usual, long []string) {

@@ -79,7 +79,7 @@ func TestEveryPeerIsMeasuredIdle(t *testing.T) {
 	for _, name := range []string{"idle-1000", "idle-1000-shared", "idle-10000", "idle-10000-shared", "idle-50000"} {
 		t.Run(name, func(t *testing.T) {
 			for peer, f := range measure(t, name) {
-				require.Positive(t, f[2], peer)
+				require.Positive(t, f[3], peer)
 			}
 		})
 	}
@@ -89,6 +89,20 @@ func TestOnlyPeersThatShareADialerAreMeasuredWithOneForAll(t *testing.T) {
 	p, err := short("idle-1000-shared").plan()
 	require.NoError(t, err)
 	require.Equal(t, []string{"coder", "coder (A/A)", "redial-push", "redial-read", "redial-messages", "redial-run", "redial-framed"}, p.of(p.rows[0]))
+}
+
+func TestIdleConnectionWithTakeoverHoldsCompressor(t *testing.T) {
+	for peer, f := range measure(t, "idle-1000-takeover") {
+		require.Greater(t, f[0], 500_000.0, peer) // a flate.Writer has 1.2 MB, and that of gws 0.9 MB
+		require.Positive(t, f[3], peer)
+	}
+}
+
+func TestOnlyPeersThatAgreeToTakeoverAreMeasuredWithIt(t *testing.T) {
+	p, err := short("idle-1000-takeover").plan()
+	require.NoError(t, err)
+	want := []string{"coder", "coder (A/A)", "gws", "redial-push", "redial-read", "redial-messages"}
+	require.Equal(t, want, p.of(p.rows[0]))
 }
 
 func TestAsManyConnectionsAreOpenedAsMayBe(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ type siteSetup struct {
 	TLS       bool
 	Resets    bool // connections can be reset
 	Deep      bool // a broker queues any number of messages for a client
+	Takeover  bool // WebSocket is compressed with context takeover, and a client that does not offer it is rejected
 }
 
 // site is the server: a listener for each protocol, and the clients that are connected
@@ -117,7 +119,11 @@ func (s *site) talk(c net.Conn, w wire) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	if _, ok := w.(webSocketWire); ok {
-		if err := upgrade(c, r); err != nil {
+		extension := ""
+		if s.setup.Takeover {
+			extension, w = permessageDeflate, new(takeoverWire)
+		}
+		if err := upgrade(c, r, extension); err != nil {
 			return
 		}
 	}
@@ -169,15 +175,24 @@ func (l *line) pour(p []byte, times int) error {
 	return nil
 }
 
-// upgrade answers the handshake of RFC 6455.
-func upgrade(c net.Conn, r *bufio.Reader) error {
+// upgrade answers the handshake of RFC 6455, accepting the extension if it is not empty. It returns an
+// error if the client does not offer that, or rules out context takeover.
+func upgrade(c net.Conn, r *bufio.Reader, extension string) error {
 	request, err := http.ReadRequest(r)
 	if err != nil {
 		return err
 	}
+	accepted := ""
+	if extension != "" {
+		offer := request.Header.Get("Sec-WebSocket-Extensions")
+		if !strings.HasPrefix(offer, extension) || strings.Contains(offer, "no_context_takeover") {
+			return fmt.Errorf("accept extension %s: the offer is %q", extension, offer)
+		}
+		accepted = "Sec-WebSocket-Extensions: " + extension + "\r\n"
+	}
 	sum := sha1.Sum([]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	_, err = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n")
+		"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n"+accepted+"\r\n")
 	return err
 }
 

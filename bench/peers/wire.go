@@ -123,17 +123,23 @@ func (lengthWire) readFrame(r *bufio.Reader, buf []byte) (p, answer []byte, err 
 // control frames go.
 type webSocketWire struct{}
 
+// Opcodes, and bits of a frame's first byte.
 const (
 	opBinary = 2
 	opClose  = 8
 	opPing   = 9
 	opPong   = 10
+
+	bitFin   = 0x80
+	bitRSV1  = 0x40
+	reserved = 0x70
 )
 
 func (webSocketWire) appendFrame(dst, p []byte) []byte { return appendWebSocket(dst, opBinary, p) }
 
-func appendWebSocket(dst []byte, op byte, p []byte) []byte {
-	dst = append(dst, 0x80|op)
+// appendWebSocket appends a whole message or a control frame, whose first byte has bitFin and those of first.
+func appendWebSocket(dst []byte, first byte, p []byte) []byte {
+	dst = append(dst, bitFin|first)
 	switch n := len(p); {
 	case n < 126:
 		dst = append(dst, byte(n))
@@ -146,9 +152,16 @@ func appendWebSocket(dst []byte, op byte, p []byte) []byte {
 }
 
 func (webSocketWire) readFrame(r *bufio.Reader, buf []byte) (p, answer []byte, err error) {
+	_, p, answer, err = readWebSocket(r, buf, 0)
+	return p, answer, err
+}
+
+// readWebSocket reads one frame. Of its first byte the bits in free may have any value; of the others bitFin
+// must be set, and those that are reserved must not.
+func readWebSocket(r *bufio.Reader, buf []byte, free byte) (first byte, p, answer []byte, err error) {
 	var head [14]byte // of the longest frame
 	if _, err := io.ReadFull(r, head[:2]); err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	n, more := uint64(head[1]&0x7f), 4 // the mask
 	switch n {
@@ -158,7 +171,7 @@ func (webSocketWire) readFrame(r *bufio.Reader, buf []byte) (p, answer []byte, e
 		more += 8
 	}
 	if _, err := io.ReadFull(r, head[2:2+more]); err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	switch n {
 	case 126:
@@ -166,11 +179,11 @@ func (webSocketWire) readFrame(r *bufio.Reader, buf []byte) (p, answer []byte, e
 	case 127:
 		n = binary.BigEndian.Uint64(head[2:])
 	}
-	if head[0]&0x80 == 0 || head[0]&0x70 != 0 || head[1]&0x80 == 0 {
-		return nil, nil, fmt.Errorf("read frame: header % x", head[:2])
+	if (head[0]^bitFin)&(bitFin|reserved)&^free != 0 || head[1]&0x80 == 0 {
+		return 0, nil, nil, fmt.Errorf("read frame: header % x", head[:2])
 	}
 	if p, err = readBody(r, buf, int(min(n, 1<<30))); err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	mask := head[2+more-4 : 2+more]
 	for i := range p {
@@ -178,13 +191,13 @@ func (webSocketWire) readFrame(r *bufio.Reader, buf []byte) (p, answer []byte, e
 	}
 	switch head[0] & 0x0f {
 	case opPing:
-		return nil, appendWebSocket(nil, opPong, p), nil
+		return head[0], nil, appendWebSocket(nil, opPong, p), nil
 	case opPong:
-		return nil, []byte{}, nil
+		return head[0], nil, []byte{}, nil
 	case opClose:
-		return nil, appendWebSocket(nil, opClose, p), io.EOF
+		return head[0], nil, appendWebSocket(nil, opClose, p), io.EOF
 	}
-	return p, nil, nil
+	return head[0], p, nil, nil
 }
 
 // readBody reads n bytes into buf, or into a larger slice. No client sends long messages.
