@@ -1,0 +1,109 @@
+package heartbeat_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/heartbeat"
+)
+
+// timeBound is a time that an option sets, or that the documentation names.
+type timeBound struct {
+	name string
+	n    time.Duration
+
+	// cut returns the connection which is cut n after now, and which is being read.
+	cut func(t *testing.T) *conntest.Fake
+}
+
+const every = 10 * time.Second
+
+// The time without a message is measured in steps of half of Every.
+var timeBounds = []timeBound{
+	{"Every", 2 * every, func(t *testing.T) *conntest.Fake {
+		fake := conntest.NewFake(nil)
+		reads(t, over(t, fake, every))
+		return fake
+	}},
+	{"Every, since a message just before a step", 2*every + 1, func(t *testing.T) *conntest.Fake {
+		return heardAt(t, every-1)
+	}},
+	{"Every, since a message just after a step", 2*every + every/2 - 1, func(t *testing.T) *conntest.Fake {
+		return heardAt(t, every+1)
+	}},
+	{"Every, since a Read just before a step", every + every/2 + 1, func(t *testing.T) *conntest.Fake {
+		fake := conntest.NewFake(nil)
+		c := over(t, fake, every)
+		time.Sleep(every - 1)
+		reads(t, c)
+		return fake
+	}},
+	{"an answer that cannot be written", time.Second, func(t *testing.T) *conntest.Fake {
+		fake := conntest.NewFake(nil)
+		reads(t, dialed(t, mute{fake, errors.New("broken pipe")}, 0))
+		fake.Deliver(conn.TextMessage("ping"))
+		return fake
+	}},
+}
+
+// A connection that is cut after a time lives a nanosecond before that.
+func TestTimesAreExact(t *testing.T) {
+	for _, b := range timeBounds {
+		t.Run(b.name, func(t *testing.T) {
+			for k := b.n - 1; k <= b.n+1; k++ {
+				synctest.Test(t, func(t *testing.T) {
+					fake := b.cut(t)
+					time.Sleep(k)
+					synctest.Wait()
+					require.Equal(t, k >= b.n, fake.Closed(), "after %v of %v", k, b.n)
+				})
+			}
+		})
+	}
+}
+
+// reads reads c until it ends. The end of the test closes c.
+func reads(t *testing.T, c conn.Conn) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, err := c.Read(nil); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		c.CloseNow()
+		<-done
+	})
+}
+
+// heardAt returns a connection that gets its one message now, at this time after the dial.
+func heardAt(t *testing.T, at time.Duration) *conntest.Fake {
+	fake := conntest.NewFake(nil)
+	reads(t, over(t, fake, every))
+	time.Sleep(at)
+	fake.Deliver(conn.TextMessage("one"))
+	synctest.Wait()
+	return fake
+}
+
+func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
+	var tested []string
+	for _, b := range timeBounds {
+		tested = append(tested, b.name)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[heartbeat.Dialer]()) {
+		if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
+			require.Contains(t, tested, field.Name)
+		}
+	}
+}
