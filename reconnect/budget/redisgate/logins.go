@@ -48,8 +48,8 @@ type LoginsOptions struct {
 	Key string
 
 	// Timeout is the limit on one question to Redis. After that Redis counts as away. It must be the same in all
-	// processes, because it says how long a process may need to give back what Redis has forgotten. At most 10 s.
-	// Default: 500 ms.
+	// processes, because it says how long a process may need to give back what Redis has forgotten. At least 1 ms,
+	// and at most 10 s. Default: 500 ms.
 	Timeout time.Duration
 
 	// Away is called with the reason when Redis cannot be asked any more, and with nil when Redis can

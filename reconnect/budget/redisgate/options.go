@@ -18,10 +18,12 @@ type Options struct {
 	Key string
 
 	// Rate is the limit on the dials of all processes: at most N begin in any interval of the
-	// length Per. Per must be at least 10 ms. Default: no such limit.
+	// length Per. Per must be at least 10 ms and at most 30 days, and N at most 2^30. Default: no such
+	// limit.
 	Rate budget.Window
 
-	// Slots is how many dials of all processes may be under way at a time. Default: no such limit.
+	// Slots is how many dials of all processes may be in progress at a time. At most 2^30. Default: no such
+	// limit.
 	Slots int
 
 	// Local limits this process while Redis cannot be asked. If the shares of all processes
