@@ -82,9 +82,9 @@ type Trace struct {
 
 	// Overdue reports a callback that SlowHandler has reported and that still has not returned, each
 	// time that its duration has doubled. It also reports a function that should have ended, because
-	// its context has, after 5 s, and a full inbox that is not read ("reader"), after [Liveness.Limit];
-	// both again each time that the time since then has doubled. It runs in the goroutine of a timer, or
-	// in one that waits for the function.
+	// its context has, after 5 s, and a full inbox that is not read ("reader"), after [Liveness.Limit] or
+	// up to a third of it later; both again each time that the time since then has doubled. It runs in the
+	// goroutine of a timer, or in one that waits for the function.
 	Overdue func(Overdue)
 
 	parts []*Trace // those that JoinTraces has joined
@@ -304,7 +304,7 @@ type Overdue struct {
 	What string
 
 	// Since is for how long the function has run; for how long it should have returned, if it should; for how
-	// long has not been read ("reader").
+	// long, at least, the inbox was full and not read ("reader").
 	Since time.Duration
 }
 
