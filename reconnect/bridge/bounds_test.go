@@ -2,6 +2,9 @@ package bridge_test
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,39 +14,43 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
+const n = 3
+
+// bounds are the limits that options set to n, by the option.
+var bounds = map[string]struct {
+	o      options
+	within func(t *testing.T, s *scene, k int) bool
+}{
+	"Messages": {options{Messages: n}, func(t *testing.T, s *scene, k int) bool {
+		for i := range k {
+			s.live("a", uint64(7+i))
+		}
+		return s.b.Stats().Dropped == 0
+	}},
+	"Bytes": {options{Bytes: n * len(`a "" 0 7`)}, func(t *testing.T, s *scene, k int) bool {
+		for i := range k {
+			s.live("a", uint64(7+i))
+		}
+		return s.b.Stats().Dropped == 0
+	}},
+	"Fetches": {options{Fetches: n}, func(t *testing.T, s *scene, k int) bool {
+		for key := range k - 1 {
+			s.live(fmt.Sprint(key), 5)
+		}
+		s.seam(reconnect.Seam{Lost: 1}) // of a, too
+		return s.calls() == k
+	}},
+	"Streams": {options{Streams: n}, func(t *testing.T, s *scene, k int) bool {
+		for key := range k - 1 {
+			s.live(fmt.Sprint(key), 5)
+		}
+		return s.b.Stats().Streams == k
+	}},
+}
+
 // Each bound holds exactly: one less and the bound itself are within it, and one more is not.
 func TestBoundsAreExact(t *testing.T) {
-	const n = 3
-	for name, b := range map[string]struct {
-		o      options
-		within func(t *testing.T, s *scene, k int) bool
-	}{
-		"Messages": {options{Messages: n}, func(t *testing.T, s *scene, k int) bool {
-			for i := range k {
-				s.live("a", uint64(7+i))
-			}
-			return s.b.Stats().Dropped == 0
-		}},
-		"Bytes": {options{Bytes: n * len(`a "" 0 7`)}, func(t *testing.T, s *scene, k int) bool {
-			for i := range k {
-				s.live("a", uint64(7+i))
-			}
-			return s.b.Stats().Dropped == 0
-		}},
-		"Fetches": {options{Fetches: n}, func(t *testing.T, s *scene, k int) bool {
-			for key := range k - 1 {
-				s.live(fmt.Sprint(key), 5)
-			}
-			s.seam(reconnect.Seam{Lost: 1}) // of a, too
-			return s.calls() == k
-		}},
-		"Streams": {options{Streams: n}, func(t *testing.T, s *scene, k int) bool {
-			for key := range k - 1 {
-				s.live(fmt.Sprint(key), 5)
-			}
-			return s.b.Stats().Streams == k
-		}},
-	} {
+	for name, b := range bounds {
 		t.Run(name, func(t *testing.T) {
 			for k := n - 1; k <= n+1; k++ {
 				o := b.o
@@ -55,24 +62,46 @@ func TestBoundsAreExact(t *testing.T) {
 	}
 }
 
-// What happens after Timeout or Patience does not happen a nanosecond before.
-func TestTimesAreExact(t *testing.T) {
-	const n = 5 * time.Second
-	for k := n - 1; k <= n+1; k++ {
-		happened := false
-		o := &options{Timeout: n, OnRetry: func(string, error, time.Duration) { happened = true }}
+// timeBounds have, by the option, whether something has happened after k. The option is limit, or if that is 0
+// its default.
+var timeBounds = map[string]func(t *testing.T, limit, k time.Duration) (happened bool){
+	"Timeout": func(t *testing.T, limit, k time.Duration) (happened bool) {
+		o := &options{Timeout: limit, OnRetry: func(string, error, time.Duration) { happened = true }}
 		withStore(t, &store{last: 6, takes: time.Hour}, o, func(s *scene) {
 			s.seam(reconnect.Seam{Lost: 1})
 			time.Sleep(k)
 			synctest.Wait()
-			require.Equal(t, k >= n, happened, "Timeout, after %v", k)
 		})
-		withStore(t, &store{last: 6}, &options{Patience: n, Policy: oneSecond}, func(s *scene) {
+		return happened
+	},
+	"Patience": func(t *testing.T, limit, k time.Duration) (happened bool) {
+		withStore(t, &store{last: 6}, &options{Patience: limit, Policy: oneSecond}, func(s *scene) {
 			s.live("a", 9) // 7 and 8 are nowhere
 			time.Sleep(k)
 			synctest.Wait()
 			s.set(func() { happened = len(s.lost) > 0 })
-			require.Equal(t, k >= n, happened, "Patience, after %v", k)
 		})
+		return happened
+	},
+}
+
+// What happens after Timeout or Patience does not happen a nanosecond before.
+func TestTimesAreExact(t *testing.T) {
+	for name, happened := range timeBounds {
+		const five, ten = 5 * time.Second, 10 * time.Second
+		for limit, want := range map[time.Duration]time.Duration{five: five, 0: ten} {
+			for k := want - 1; k <= want+1; k++ {
+				require.Equal(t, k >= want, happened(t, limit, k), "%s, after %v of %v", name, k, want)
+			}
+		}
+	}
+}
+
+func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
+	tested := slices.AppendSeq(slices.Collect(maps.Keys(bounds)), maps.Keys(timeBounds))
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[options]()) {
+		if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
+			require.Contains(t, tested, field.Name)
+		}
 	}
 }
