@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,54 +12,58 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
+const n = 4
+
+// bounds are the limits that options set to n, by the option.
+var bounds = map[string]struct {
+	o      ledger.Options
+	within func(t *testing.T, s *ledgerScene, k int) bool
+}{
+	"Messages": {ledger.Options{Messages: n}, func(t *testing.T, s *ledgerScene, k int) bool {
+		for range k - 1 {
+			s.add("a")
+		}
+		_, err := s.ledger.Add([]byte("b"))
+		return err == nil
+	}},
+	"Messages with DropOldest": {ledger.Options{
+		Messages: n, DropOldest: true,
+	}, func(t *testing.T, s *ledgerScene, k int) bool {
+		for range k {
+			s.add("a")
+		}
+		return len(s.outcomes()) == 0
+	}},
+	"Messages that were sent": {ledger.Options{Messages: n}, func(t *testing.T, s *ledgerScene, k int) bool {
+		s.open()
+		s.accept()
+		for range k - 1 {
+			s.add("a")
+		}
+		_, err := s.ledger.Add([]byte("b"))
+		return err == nil
+	}},
+	"Bytes": {ledger.Options{Bytes: n}, func(t *testing.T, s *ledgerScene, k int) bool {
+		_, err := s.ledger.Add(make([]byte, k))
+		return err == nil
+	}},
+	"Bytes, of two messages": {ledger.Options{Bytes: n}, func(t *testing.T, s *ledgerScene, k int) bool {
+		s.add("a")
+		_, err := s.ledger.Add(make([]byte, k-1))
+		return err == nil
+	}},
+	"Bytes with DropOldest": {
+		ledger.Options{Bytes: n, DropOldest: true},
+		func(t *testing.T, s *ledgerScene, k int) bool {
+			s.add("a", fmt.Sprintf("%0*d", k-1, 0))
+			return len(s.outcomes()) == 0
+		},
+	},
+}
+
 // Each bound holds exactly: one less and the bound itself are within it, and one more is not.
 func TestBoundsAreExact(t *testing.T) {
-	const n = 4
-	for name, b := range map[string]struct {
-		o      ledger.Options
-		within func(t *testing.T, s *ledgerScene, k int) bool
-	}{
-		"Messages": {ledger.Options{Messages: n}, func(t *testing.T, s *ledgerScene, k int) bool {
-			for range k - 1 {
-				s.add("a")
-			}
-			_, err := s.ledger.Add([]byte("b"))
-			return err == nil
-		}},
-		"Messages with DropOldest": {ledger.Options{
-			Messages: n, DropOldest: true,
-		}, func(t *testing.T, s *ledgerScene, k int) bool {
-			for range k {
-				s.add("a")
-			}
-			return len(s.outcomes()) == 0
-		}},
-		"Messages that were sent": {ledger.Options{Messages: n}, func(t *testing.T, s *ledgerScene, k int) bool {
-			s.open()
-			s.accept()
-			for range k - 1 {
-				s.add("a")
-			}
-			_, err := s.ledger.Add([]byte("b"))
-			return err == nil
-		}},
-		"Bytes, of one message": {ledger.Options{Bytes: n}, func(t *testing.T, s *ledgerScene, k int) bool {
-			_, err := s.ledger.Add(make([]byte, k))
-			return err == nil
-		}},
-		"Bytes, of two messages": {ledger.Options{Bytes: n}, func(t *testing.T, s *ledgerScene, k int) bool {
-			s.add("a")
-			_, err := s.ledger.Add(make([]byte, k-1))
-			return err == nil
-		}},
-		"Bytes with DropOldest": {
-			ledger.Options{Bytes: n, DropOldest: true},
-			func(t *testing.T, s *ledgerScene, k int) bool {
-				s.add("a", fmt.Sprintf("%0*d", k-1, 0))
-				return len(s.outcomes()) == 0
-			},
-		},
-	} {
+	for name, b := range bounds {
 		t.Run(name, func(t *testing.T) {
 			for k := n - 1; k <= n+1; k++ {
 				withLedger(t, b.o, func(t *testing.T, s *ledgerScene) {
@@ -80,5 +85,16 @@ func TestAgeIsExact(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, k >= age, len(s.outcomes()) == 1, "after %v", k)
 		})
+	}
+}
+
+func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[ledger.Options]()) {
+		if field.Name == "Age" { // TestAgeIsExact
+			continue
+		}
+		if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
+			require.Contains(t, bounds, field.Name)
+		}
 	}
 }
