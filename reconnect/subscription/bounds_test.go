@@ -2,12 +2,15 @@ package subscription_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/subscription"
 )
 
 // keysTo returns k keys.
@@ -53,18 +56,28 @@ func TestInFlightIsExact(t *testing.T) {
 
 // A key without an answer is asked for again after Timeout, and not a nanosecond before.
 func TestTimeoutIsExact(t *testing.T) {
-	const n = 3 * time.Second
-	for k := n - 1; k <= n+1; k++ {
-		inBubble(t, nil, func(t *testing.T, s *scene) {
-			s.so.Timeout = n
-			s.noteRequests()
-			s.ready()
-			s.venue.Next(venueFault{Lost: true})
-			s.set.Add("a")
-			synctest.Wait()
-			require.Len(t, s.noted(), 1)
-			time.Sleep(k)
-			require.Equal(t, k >= n, len(s.noted()) == 1, "after %v", k)
-		})
+	for option, n := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, 0: 10 * time.Second} {
+		for k := n - 1; k <= n+1; k++ {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.so.Timeout = option
+				s.noteRequests()
+				s.ready()
+				s.venue.Next(venueFault{Lost: true})
+				s.set.Add("a")
+				synctest.Wait()
+				require.Len(t, s.noted(), 1)
+				time.Sleep(k)
+				require.Equal(t, k >= n, len(s.noted()) == 1, "after %v of %v", k, n)
+			})
+		}
+	}
+}
+
+func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
+	tested := []string{"Batch", "InFlight", "Timeout"} // by the tests above
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[subscription.Options[string]]()) {
+		if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
+			require.Contains(t, tested, field.Name)
+		}
 	}
 }
