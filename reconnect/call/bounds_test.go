@@ -3,6 +3,7 @@ package call_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"testing/synctest"
 
@@ -63,4 +64,12 @@ func TestDefaultInFlightIsAsDocumented(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, call.Stats{InFlight: 1024, Asked: 1024, Refused: 1}, s.client.Stats())
 	})
+}
+
+func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[call.Options[string]]()) {
+		if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
+			require.Equal(t, "InFlight", field.Name) // has the tests above
+		}
+	}
 }
