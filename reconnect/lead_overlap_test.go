@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -215,6 +216,44 @@ func TestSessionWhoseEndWaitsForAHookHasNotOverlapped(t *testing.T) {
 				d.accept()
 				time.Sleep(10 * time.Second)
 				require.False(t, wantSeam(t, c).Overlapped, "what the peer sent in a second is missing")
+			})
+		})
+	}
+}
+
+// hungUp is a connection that the peer has ended. Its reader notices that when the Fake's peer ends it.
+type hungUp struct {
+	conn.Conn
+	conn.Transport
+	already bool
+}
+
+func (c hungUp) HungUp() bool { return c.already }
+
+// The peer ends the old session before the next one is ready, and the reader notices it only after that.
+func TestSessionWhosePeerHungUpBeforeNextWasReadyHasNotOverlapped(t *testing.T) {
+	for name, already := range map[string]bool{"before": true, "after": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var old *conntest.Fake
+				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+					f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+					dialed := hungUp{f.Conn(), f.Conn().(conn.Transport), already && old == nil}
+					if old == nil {
+						old = f
+					}
+					return dialed, nil
+				}), nil)
+				require.NoError(t, err)
+				defer closeAndWait(c)
+				require.NoError(t, c.AwaitReady(t.Context()))
+				c.Rotate(1, reconnect.Advice{})
+				synctest.Wait()
+				require.EqualValues(t, 2, c.Status().Session)
+				old.HangUp()
+				seam := wantSeam(t, c)
+				require.True(t, seam.Planned)
+				require.Equal(t, !already, seam.Overlapped)
 			})
 		})
 	}

@@ -351,6 +351,37 @@ func TestRetiredLinkIsReadToTheAnswer(t *testing.T) {
 	})
 }
 
+// hungUp is a connection that the peer has ended, which its reader has not noticed yet.
+type hungUp struct {
+	starter
+	conn.Transport
+}
+
+func (*hungUp) HungUp() bool { return true }
+
+// The reader gets the end half a second after the link was retired, or parted from.
+func TestLinkIsUnreadIfPeerHungUpBefore(t *testing.T) {
+	for name, row := range map[string]struct {
+		start error // of StartClose
+		limit time.Duration
+	}{
+		"Retire":           {nil, time.Minute},
+		"Retire, not sent": {errSecond, time.Minute},
+		"Part":             {nil, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, noLimit, func(t *testing.T, w *world) {
+				w.Begin(&hungUp{starter{Conn: w.peer, err: row.start}, nil}, w.Life(), noLimit)
+				w.Retire(errFirst, backoff.ReasonRotated, row.limit)
+				time.Sleep(time.Second / 2)
+				require.ErrorIs(t, w.EndedBy(fmt.Errorf("read: %w", io.EOF)), errFirst)
+				w.Parted()
+				require.True(t, w.Unread())
+			})
+		})
+	}
+}
+
 // A write that fails because we have sent a close frame, such as that of a keep-alive, does not end the
 // session before the peer has answered.
 func TestWriteAfterCloseFrameEndsNothing(t *testing.T) {

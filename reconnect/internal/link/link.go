@@ -94,7 +94,7 @@ type ending struct {
 	failed bool           // a write or a ping has failed: the reader may know why
 
 	retired bool // by Retire: the supervisor reads until the peer has answered
-	behind  bool // with retired: no goroutine was reading then, so the peer may have ended it before
+	behind  bool // with retired: no goroutine was reading then, or the peer had hung up, so it may have ended it before
 	crossed bool // see Crossed
 }
 
@@ -166,6 +166,9 @@ func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
 
 // Behind reports whether something may have come that has not been read, and perhaps much.
 func (l *Link) Behind() bool { return !l.IsRead() || l.Lags() }
+
+// HungUp reports whether the peer has ended the connection, if that is known. It never waits.
+func (l *Link) HungUp() bool { return l.Transport != nil && l.Transport.HungUp() }
 
 // Close cuts the connection. It returns when the connection is closed, also if another goroutine is closing it: the next dial
 // must begin after that.
@@ -319,7 +322,7 @@ func orderly(err error) bool {
 // Part ends the connection because of cause, like Cut, but with a close handshake that takes
 // at most limit, unless limit is negative. It does not wait: see Parted.
 func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
-	e := &ending{cause: cause, reason: why, unread: l.Behind()}
+	e := &ending{cause: cause, reason: why, unread: l.Behind() || l.HungUp()}
 	if limit >= 0 {
 		e.closed = make(chan struct{})
 	}
@@ -347,7 +350,8 @@ func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
 		l.Part(cause, why, limit)
 		return
 	}
-	e := &ending{cause: cause, reason: why, closed: make(chan struct{}), retired: true, behind: l.Behind()}
+	behind := l.Behind() || l.HungUp() // the reader may not have noticed yet that the peer has hung up
+	e := &ending{cause: cause, reason: why, closed: make(chan struct{}), retired: true, behind: behind}
 	if !l.lose(e) {
 		return
 	}
@@ -356,7 +360,8 @@ func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		if read, _ := l.farewell(ctx, closeCode(cause), why.String()); !read {
-			l.end.CompareAndSwap(e, &ending{cause: cause, reason: why, closed: e.closed, unread: l.Behind()})
+			unread := behind || l.Behind()
+			l.end.CompareAndSwap(e, &ending{cause: cause, reason: why, closed: e.closed, unread: unread})
 		}
 		l.Close()
 	}()
