@@ -47,12 +47,12 @@ func (r successor) ready(l *served) (marks bool, err error) {
 	r.mu.Lock()
 	old := r.old
 	r.mu.Unlock()
-	hungUp := old != nil && old.HungUp() // its reader may not have noticed it yet
+	ended := old != nil && old.MayHaveEnded()
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// A session that is lost may wait for a hook, and its supervisor says OldLost after that.
-	behind := r.old != nil && (hungUp || r.old.Lost() || r.old.Behind())
+	behind := r.old != nil && (ended || r.old.Lost() || r.old.Behind())
 	switch r.machine.NextReady(l.resumed, behind) {
 	case handover.LeadRefused:
 		return false, errReplaced

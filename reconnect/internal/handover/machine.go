@@ -89,8 +89,8 @@ const (
 )
 
 // NextReady is called when a session of the next supervisor is ready. resumed says that the
-// session has resumed the stream; behind, that nobody reads the old session now, so that its peer
-// may have ended it already.
+// session has resumed the stream; behind, that the peer of the old session may have ended it already,
+// because it has hung up, or because no goroutine reads the session now.
 func (m *Machine) NextReady(resumed, behind bool) Lead {
 	if m.stage == failed {
 		return LeadRefused
@@ -126,8 +126,8 @@ const (
 	EndedBroken               // anything else: messages on their way are lost
 )
 
-// OldLost is called when the old session has ended, before its seam. unread says that we ended it
-// while nobody read it. OldLost reports whether the next supervisor leads with a ready session, so
+// OldLost is called when the old session has ended, before its seam. unread says that messages of it
+// may not have been read. OldLost reports whether the next supervisor leads with a ready session, so
 // that the two sessions have overlapped.
 func (m *Machine) OldLost(how Ending, unread bool) (overlapped bool) {
 	if m.stage != led {

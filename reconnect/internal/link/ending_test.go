@@ -351,6 +351,20 @@ func TestRetiredLinkIsReadToTheAnswer(t *testing.T) {
 	})
 }
 
+func TestLinkBehindAtRetireIsReadAfterAnswer(t *testing.T) {
+	inBubble(t, noLimit, func(t *testing.T, w *world) {
+		w.Begin(&starter{Conn: w.peer}, w.Life(), noLimit)
+		w.Pause(Handling)
+		w.Retire(errFirst, backoff.ReasonRotated, time.Second)
+		w.Unpause()
+		echo := &conn.CloseError{Code: 1000, Reason: "rotated"}
+		w.EndedBy(echo)
+		w.Cut(echo) // as the supervisor does when it has read the end
+		w.AwaitParted(t.Context())
+		require.False(t, w.Unread())
+	})
+}
+
 // hungUp is a connection that the peer has ended, which its reader has not noticed yet.
 type hungUp struct {
 	starter
@@ -359,23 +373,28 @@ type hungUp struct {
 
 func (*hungUp) HungUp() bool { return true }
 
-// The reader gets the end half a second after the link was retired, or parted from.
+// The reader gets the end half a second after the link was retired, or does not get it.
 func TestLinkIsUnreadIfPeerHungUpBefore(t *testing.T) {
 	for name, row := range map[string]struct {
 		start error // of StartClose
 		limit time.Duration
+		reads bool
 	}{
-		"Retire":           {nil, time.Minute},
-		"Retire, not sent": {errSecond, time.Minute},
-		"Part":             {nil, -1},
+		"Retire":           {nil, time.Minute, true},
+		"Retire, not sent": {errSecond, time.Minute, true},
+		"Retire, not read": {nil, time.Second, false},
+		"Part":             {nil, -1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, noLimit, func(t *testing.T, w *world) {
 				w.Begin(&hungUp{starter{Conn: w.peer, err: row.start}, nil}, w.Life(), noLimit)
 				w.Retire(errFirst, backoff.ReasonRotated, row.limit)
-				time.Sleep(time.Second / 2)
-				require.ErrorIs(t, w.EndedBy(fmt.Errorf("read: %w", io.EOF)), errFirst)
-				w.Parted()
+				if row.reads {
+					time.Sleep(time.Second / 2)
+					require.ErrorIs(t, w.EndedBy(fmt.Errorf("read: %w", io.EOF)), errFirst)
+					w.Parted()
+				}
+				w.AwaitParted(t.Context())
 				require.True(t, w.Unread())
 			})
 		})

@@ -28,7 +28,7 @@ type Link struct {
 	turn atomic.Uint64                 // what the supervisor does at the reading end
 	rest *rest                         // nil: nothing
 
-	parting atomic.Bool // Goodbye was called
+	goodbye atomic.Uint32 // goodbyeSaid or goodbyeAnswered, or 0
 
 	// Lead is the state of package lead, which decides whether the supervisor reads or the reader of the
 	// Conn. Under LeadMask it is LeadFree while neither does.
@@ -94,9 +94,15 @@ type ending struct {
 	failed bool           // a write or a ping has failed: the reader may know why
 
 	retired bool // by Retire: the supervisor reads until the peer has answered
-	behind  bool // with retired: no goroutine was reading then, or the peer had hung up, so it may have ended it before
+	behind  bool // with retired: the link was Behind then, or MayHaveEnded
 	crossed bool // see Crossed
 }
+
+// The states of Link.goodbye.
+const (
+	goodbyeSaid     = 1 + iota // Goodbye was called
+	goodbyeAnswered            // and then the peer has ended the connection in order
+)
 
 // After a write or a ping has failed the supervisor may wait for the network for lastWords, and take
 // allWords for what has come.
@@ -167,8 +173,11 @@ func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
 // Behind reports whether something may have come that has not been read, and perhaps much.
 func (l *Link) Behind() bool { return !l.IsRead() || l.Lags() }
 
-// HungUp reports whether the peer has ended the connection, if that is known. It never waits.
-func (l *Link) HungUp() bool { return l.Transport != nil && l.Transport.HungUp() }
+// MayHaveEnded reports whether the peer may have ended the connection without the reader having noticed it: it has
+// hung up, as far as that is known, or may have answered Goodbye. It makes one system call and never waits.
+func (l *Link) MayHaveEnded() bool {
+	return l.goodbye.Load() > 0 || l.Transport != nil && l.Transport.HungUp()
+}
 
 // Close cuts the connection. It returns when the connection is closed, also if another goroutine is closing it: the next dial
 // must begin after that.
@@ -198,7 +207,8 @@ func (l *Link) lose(e *ending) bool {
 func (l *Link) Cut(cause error) {
 	if !l.lose(&ending{cause: cause, unread: l.Behind()}) {
 		if e := l.end.Load(); e.failed || e.retired { // the reader reads no more
-			l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: l.Behind()})
+			unread := e.behind || l.Behind()
+			l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: unread})
 		}
 	}
 	l.Close()
@@ -261,7 +271,7 @@ func (l *Link) hearOut() (ended bool) {
 // awaitsAnswer reports whether Goodbye or Retire was called.
 func (l *Link) awaitsAnswer() bool {
 	e := l.end.Load()
-	return l.parting.Load() || e != nil && e.retired
+	return l.goodbye.Load() > 0 || e != nil && e.retired
 }
 
 // EndedBy notes that the reader has seen the end of the session as err, and returns why it has
@@ -269,13 +279,19 @@ func (l *Link) awaitsAnswer() bool {
 // a ping has failed; what fails afterwards does not change the cause. The peer's answer to Goodbye
 // counts as [net.ErrClosed], because we have ended the connection.
 func (l *Link) EndedBy(err error) error {
-	if l.parting.Load() && answers(err) {
-		err = net.ErrClosed
+	answered := false
+	if l.goodbye.Load() > 0 && orderly(err) {
+		l.goodbye.Store(goodbyeAnswered)
+		if answered = answers(err); answered {
+			err = net.ErrClosed
+		}
 	}
 	if l.lose(&ending{cause: err}) {
 		return err
 	}
 	switch e := l.end.Load(); {
+	case e.retired && answered:
+		l.end.CompareAndSwap(e, e.readToAnswer())
 	case errors.Is(err, net.ErrClosed): // by us
 	case e.failed:
 		l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed})
@@ -283,8 +299,15 @@ func (l *Link) EndedBy(err error) error {
 		l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, unread: true})
 	case e.retired && e.crossedBy(err):
 		l.end.CompareAndSwap(e, &ending{cause: e.cause, reason: e.reason, closed: e.closed, crossed: true})
+	case e.retired:
+		l.end.CompareAndSwap(e, e.readToAnswer())
 	}
 	return l.Cause(err)
+}
+
+// readToAnswer returns e for a retired link whose reader has read the answer, so that it is behind no more.
+func (e *ending) readToAnswer() *ending {
+	return &ending{cause: e.cause, reason: e.reason, closed: e.closed, retired: true}
 }
 
 // answers reports whether err may be the peer's answer to Goodbye: a close frame with the code 1000, or
@@ -294,9 +317,8 @@ func answers(err error) bool {
 	return closed && frame.Code == 1000 || errors.Is(err, io.EOF)
 }
 
-// answeredBy reports whether err is the peer's answer to the close frame of Retire. If no goroutine was
-// reading at that time, the peer may have ended the session before, and only the code identifies the
-// answer.
+// answeredBy reports whether err is the peer's answer to the close frame of Retire. If the link was behind at
+// that time, the peer may have ended the session before, and only the code identifies the answer.
 func (e *ending) answeredBy(err error) bool {
 	if !e.behind {
 		return orderly(err)
@@ -306,8 +328,8 @@ func (e *ending) answeredBy(err error) bool {
 }
 
 // crossedBy reports whether err, which has the code of the answer to Retire, may be a close frame that the peer had
-// sent before: no goroutine was reading at that time, and the code is the usual one. Many servers repeat our reason
-// in their answer.
+// sent before: the link was behind at that time, and the code is the usual one. Many servers repeat our reason in
+// their answer.
 func (e *ending) crossedBy(err error) bool {
 	frame, closed := errors.AsType[*conn.CloseError](err)
 	return e.behind && closed && frame.Code == 1000 && frame.Reason != e.reason.String()
@@ -322,7 +344,10 @@ func orderly(err error) bool {
 // Part ends the connection because of cause, like Cut, but with a close handshake that takes
 // at most limit, unless limit is negative. It does not wait: see Parted.
 func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
-	e := &ending{cause: cause, reason: why, unread: l.Behind() || l.HungUp()}
+	l.part(&ending{cause: cause, reason: why, unread: l.Behind()}, limit)
+}
+
+func (l *Link) part(e *ending, limit time.Duration) {
 	if limit >= 0 {
 		e.closed = make(chan struct{})
 	}
@@ -338,7 +363,7 @@ func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
 		defer close(e.closed)
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		l.Conn.Close(ctx, closeCode(cause), "")
+		l.Conn.Close(ctx, closeCode(e.cause), "")
 	}()
 }
 
@@ -346,11 +371,11 @@ func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
 // answered the close frame, whose reason is why, for limit at most. If the connection cannot be read after a
 // close frame, or limit is negative, Retire is Part.
 func (l *Link) Retire(cause error, why backoff.Reason, limit time.Duration) {
+	behind := l.Behind() || l.MayHaveEnded()
 	if _, reads := l.Conn.(conn.CloseStarter); !reads || limit < 0 {
-		l.Part(cause, why, limit)
+		l.part(&ending{cause: cause, reason: why, unread: behind}, limit)
 		return
 	}
-	behind := l.Behind() || l.HungUp() // the reader may not have noticed yet that the peer has hung up
 	e := &ending{cause: cause, reason: why, closed: make(chan struct{}), retired: true, behind: behind}
 	if !l.lose(e) {
 		return
@@ -407,16 +432,18 @@ func (l *Link) AwaitParted(ctx context.Context) {
 // see Fail.
 func (l *Link) Lost() bool { return l.end.Load() != nil }
 
-// Unread reports whether the link was Behind when we have ended it.
+// Unread reports whether messages may be missing that the peer had sent before the link ended, because it was
+// Behind then, or, with Retire, MayHaveEnded.
 func (l *Link) Unread() bool {
 	e := l.end.Load()
 	return e != nil && e.unread
 }
 
-// Crossed reports whether the peer may have ended the link before Retire: see crossedBy.
+// Crossed reports whether the peer may have ended the link before Retire: see crossedBy. So it may have done if it
+// has answered Goodbye.
 func (l *Link) Crossed() bool {
 	e := l.end.Load()
-	return e != nil && e.crossed
+	return e != nil && e.crossed || l.goodbye.Load() == goodbyeAnswered
 }
 
 // Cause returns the cause with which we ended the link, or err if we have not.

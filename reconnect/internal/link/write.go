@@ -145,9 +145,12 @@ func (l *Link) Wrote(n int) {
 
 // Goodbye ends the conversation in order: see farewell. The caller holds the slot.
 func (l *Link) Goodbye(ctx context.Context) error {
-	l.parting.Store(true)
+	l.goodbye.CompareAndSwap(0, goodbyeSaid)
 	if read, err := l.farewell(ctx, 1000, ""); !read || err != nil {
 		return err
+	}
+	if l.goodbye.Load() == goodbyeAnswered {
+		return nil // whatever else has ended the link meanwhile: Retire, or a ping that has failed
 	}
 	if cause := l.Cause(nil); !errors.Is(cause, net.ErrClosed) && !orderly(cause) {
 		return cause

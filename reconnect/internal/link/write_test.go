@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -155,6 +157,38 @@ func TestAGoodbyeEndsWithTheAnswer(t *testing.T) {
 		require.Equal(t, row.want, fmt.Sprint(w.Goodbye(ctx), " after ", w.now()))
 		code, _, _ := w.peer.ClosedWith()
 		require.Equal(t, row.code, code)
+	})
+}
+
+// The next session of a rotation gets ready during the goodbye to the old one, which is retired.
+func TestGoodbyeOfRetiredLinkEndsWithAnswer(t *testing.T) {
+	type row struct {
+		answer error // or nil
+		want   string
+		cross  bool
+		unread bool
+	}
+	each(t, noLimit, map[string]row{
+		"answer":        {&conn.CloseError{Code: 1000}, "<nil>", true, false},
+		"another code":  {&conn.CloseError{Code: 1001}, "<nil>", true, true},
+		"end of stream": {io.EOF, "<nil>", true, false},
+		"reset":         {errSecond, "first", false, true},
+		"no answer":     {nil, "first", false, true},
+	}, func(t *testing.T, w *world, row row) {
+		w.Begin(&starter{Conn: w.peer}, w.Life(), noLimit)
+		said := make(chan error)
+		go func() { said <- w.Goodbye(context.Background()) }()
+		synctest.Wait()
+		require.True(t, w.MayHaveEnded())
+		w.Retire(errFirst, backoff.ReasonRotated, time.Second)
+		if row.answer != nil {
+			w.EndedBy(row.answer)
+			w.Cut(row.answer) // as the supervisor does when it has read the end
+		}
+		require.Equal(t, row.want, fmt.Sprint(<-said))
+		require.Equal(t, row.cross, w.Crossed())
+		w.AwaitParted(context.Background())
+		require.Equal(t, row.unread, w.Unread())
 	})
 }
 
