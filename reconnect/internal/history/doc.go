@@ -14,7 +14,10 @@
 //
 // All of it is tests:
 //
-//	go test ./reconnect/internal/history -run TestHistories -histories 3000
+//	go test ./reconnect/internal/history -run TestHistories$ -histories 3000
+//
+// TestHistoriesOverSockets runs smaller plans in real time, over TCP on loopback. There a plan does not
+// give the same trace.
 //
 // Command widen makes a form of the library in which goroutines meet in more orders.
 package history

@@ -77,6 +77,11 @@ func drawn(t *testing.T, seed uint64) *Plan {
 		p, err = p.Without([]string{"Above"})
 		require.NoError(t, err)
 	}
+	return leftOf(t, p)
+}
+
+// leftOf returns the part of a plan that the flags select.
+func leftOf(t *testing.T, p *Plan) *Plan {
 	if *only != "" {
 		var indexes []int
 		for word := range strings.SplitSeq(*only, ",") {
