@@ -3,7 +3,6 @@ package conn
 import (
 	"compress/flate"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,8 +21,13 @@ type compression struct {
 	out    target        // where writer writes
 }
 
-// target is a writer that stays while what is behind it changes.
-type target struct{ io.Writer }
+// target holds what was written to it.
+type target struct{ buf []byte }
+
+func (t *target) Write(p []byte) (int, error) {
+	t.buf = append(roomFor(t.buf, len(p), maxLimit), p...)
+	return len(p), nil
+}
 
 // windowSize is the largest distance, in bytes, that a message may refer back.
 const windowSize = 32 << 10

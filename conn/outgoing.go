@@ -49,20 +49,21 @@ func (b *backlog) admit(payload []byte) bool {
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
-// begin notes that a message begins here, unless one is under way.
-func (o *outgoing) begin() {
+// add adds a data frame of the message in progress, and returns where the message lies so far. Behind
+// its last frame the next message begins.
+func (o *outgoing) add(first byte, key, payload []byte) span {
 	if o.start < 0 {
 		o.start = o.added
 	}
 	if o.origin < 0 {
 		o.origin = o.start
 	}
-}
-
-// add adds a data frame of the message under way.
-func (o *outgoing) add(first byte, key, payload []byte) {
-	o.begin()
 	o.append(first, key, payload)
+	m := span{o.start, o.added}
+	if first&bitFIN != 0 {
+		o.start = -1
+	}
+	return m
 }
 
 // append adds any frame.
@@ -84,16 +85,7 @@ func (o *outgoing) appendLate(op byte, b *backlog) {
 	b.count, b.isLate = 1, false
 }
 
-// next returns where the message lies that was added last, and announces the next one of
-// the turn.
-func (o *outgoing) next() span {
-	m := span{o.start, o.added}
-	o.start = -1
-	return m
-}
-
-// span is where the bytes of a message lie among all that are sent. A control frame
-// right behind it may count as a part of it.
+// span is where the bytes of a message lie among all that are sent.
 type span struct {
 	start int64 // -1: no byte of it was added
 	end   int64
@@ -115,8 +107,7 @@ func (s *sender) addMessages(ms []Message, spans *[batch]span) (n int, err error
 		if err := checkType(ms[n]); err != nil {
 			return n, err
 		}
-		s.out.add(bitFIN|byte(ms[n].Type), keys[n*keySize:][:keySize], ms[n].Data)
-		spans[n] = s.out.next()
+		spans[n] = s.out.add(bitFIN|byte(ms[n].Type), keys[n*keySize:][:keySize], ms[n].Data)
 		n++
 	}
 	return n, nil
@@ -129,17 +120,17 @@ func goesAlong(spans []span, m Message) bool {
 	return len(spans) == 0 || spans[len(spans)-1].end-spans[0].start+header+int64(len(m.Data)) <= fragment
 }
 
-// addFragment adds a frame of the message under way. The caller has the turn.
-func (s *sender) addFragment(first byte, payload []byte) error {
+// addFragment adds a frame of the message in progress, and returns where the message lies so far. The
+// caller has the turn.
+func (s *sender) addFragment(first byte, payload []byte) (span, error) {
 	var key [keySize]byte
 	_, _ = rand.Read(key[:]) // never fails
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.refusal()
-	if err == nil {
-		s.out.add(first, key[:], payload)
+	if err := s.refusal(); err != nil {
+		return span{s.out.start, s.out.added}, err
 	}
-	return err
+	return s.out.add(first, key[:], payload), nil
 }
 
 // refusal returns why no frame can be added, or nil. The lock is held.

@@ -142,14 +142,6 @@ func (s *sender) begin() error {
 	return s.err
 }
 
-// next returns where the message lies that was added last, and announces the next
-// one of the turn.
-func (s *sender) next() span {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.next()
-}
-
 // flush waits until the kernel has taken all frames that were added so far. It returns up to
 // where the kernel has taken frames, and why it took no more. The caller has the turn.
 func (s *sender) flush() (sent int64, err error) {

@@ -55,19 +55,14 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	if cause := c.wire.notWriting(); cause != nil {
 		return 0, notWritten(cause)
 	}
-	out := &c.wire.stream.out
+	s := c.wire.stream
+	out := &s.out
 	var spans [batch]span
 	var refused error // why the next message was not added, or only in part
-	switch {
-	case c.wire.stream.inflate != nil:
-		n, refused = c.deflate(ms, &spans)
-	case len(ms[0].Data) > fragment:
-		if refused = checkType(ms[0]); refused == nil {
-			refused = c.divide(byte(ms[0].Type), ms[0].Data)
-			spans[0], n = out.next(), 1
-		}
-	default:
+	if s.inflate == nil && len(ms[0].Data) <= fragment {
 		n, refused = out.addMessages(ms, &spans)
+	} else {
+		n, refused = s.addInFragments(ms, &spans)
 	}
 	sent, err := out.flush()
 	bad := errors.Is(refused, ErrBadMessage)
@@ -95,19 +90,40 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	return n, nil
 }
 
-// divide adds a message in fragments (RFC 6455, section 5.4), and flushes each except the last.
-// first is the first byte of the message, without FIN. A compressed message is divided after its
-// compression, and only its first fragment has RSV1 (RFC 7692, section 6.1).
-func (c *WebSocket) divide(first byte, rest []byte) error {
-	out := &c.wire.stream.out
-	for len(rest) > fragment {
-		if err := out.addFragment(first, rest[:fragment]); err != nil {
-			return err
+// addInFragments is addMessages for messages of any size, which it compresses if the peers have agreed
+// on that. It flushes all fragments of a message except the last.
+func (s *stream) addInFragments(ms []Message, spans *[batch]span) (n int, err error) {
+	for n < min(len(ms), batch) && goesAlong(spans[:n], ms[n]) && err == nil {
+		if err := checkType(ms[n]); err != nil {
+			return n, err
 		}
-		if _, err := out.flush(); err != nil {
-			return err
+		first, data := byte(ms[n].Type), ms[n].Data
+		if s.inflate == nil || len(data) < s.inflate.least() {
+			spans[n], err = s.out.divide(first, data)
+		} else {
+			buf := frames.Get().(*[]byte)
+			*buf = s.inflate.deflate(*buf, data)
+			spans[n], err = s.out.divide(first|bitRSV1, *buf)
+			recycle(buf)
+		}
+		n++
+	}
+	return n, err
+}
+
+// divide adds a message in fragments (RFC 6455, section 5.4), and flushes each except the last. It returns
+// where the message lies, as far as it was added. first is the first byte of the message, without FIN. A
+// compressed message is divided after its compression, and only its first fragment has RSV1 (RFC 7692,
+// section 6.1).
+func (s *sender) divide(first byte, rest []byte) (m span, err error) {
+	for len(rest) > fragment {
+		if m, err = s.addFragment(first, rest[:fragment]); err != nil {
+			return m, err
+		}
+		if _, err = s.flush(); err != nil {
+			return m, err
 		}
 		first, rest = opContinuation, rest[fragment:]
 	}
-	return out.addFragment(bitFIN|first, rest)
+	return s.addFragment(bitFIN|first, rest)
 }
