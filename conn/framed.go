@@ -154,16 +154,14 @@ func (c *Framed) awaitMessage() error {
 func (c *Framed) reason(err error) error {
 	var big *TooBigError
 	var protocol *ProtocolError
-	end := c.source.ended()
+	cause := c.source.cause(nil)
 	switch {
-	case c.wire.cut.Load():
-		return net.ErrClosed
-	case end == io.EOF && c.source.begun:
+	case cause == io.EOF && c.source.begun:
 		return io.ErrUnexpectedEOF
-	case end == io.EOF:
+	case cause == io.EOF:
 		return errHungUp
-	case end != nil:
-		return end
+	case cause != nil:
+		return cause
 	case err == nil:
 		return &TooBigError{Limit: int64(c.limit)}
 	case errors.As(err, &big):
@@ -231,14 +229,10 @@ func (c *Framed) closeHandshake(ctx context.Context) error {
 	if err := c.wire.reads.claim(ctx); err != nil {
 		return err
 	}
-	switch err := c.source.drain(); {
-	case err == io.EOF:
-		return nil
-	case c.wire.cut.Load():
-		return net.ErrClosed
-	default:
-		return err
+	if err := c.source.drain(); err != io.EOF {
+		return c.source.cause(err)
 	}
+	return nil
 }
 
 // CloseNow implements [Conn]. The error is always nil.

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,6 +141,19 @@ func (s *source) ended() error {
 		return s.err
 	}
 	return nil
+}
+
+// cause returns why nothing can be read any more: net.ErrClosed if we have cut the connection, otherwise the
+// error that ended the stream. It returns err if neither has happened.
+func (s *source) cause(err error) error {
+	end := s.ended() // before cut: what ends without a cut was not ended by us
+	switch {
+	case s.wire.cut.Load():
+		return net.ErrClosed
+	case end != nil:
+		return end
+	}
+	return err
 }
 
 // Read is for the bufio.Reader of a Framed. Between messages it asks for little.

@@ -106,16 +106,19 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	return c.wire.close(ctx, checkCode(code), func(ctx context.Context) error {
-		if err := c.sendClose(code, reason); err != nil {
-			return c.unanswered(err)
+		err := c.sendClose(code, reason)
+		if err == nil {
+			late := time.AfterFunc(closeLimit, func() { cancel(errNoAnswer) })
+			defer late.Stop()
+			err = c.wire.reads.claim(ctx)
 		}
-		late := time.AfterFunc(closeLimit, func() { cancel(errNoAnswer) })
-		defer late.Stop()
-		err := c.wire.reads.claim(ctx)
 		if err == nil {
 			err = c.awaitGoodbye()
 		}
-		return c.unanswered(err)
+		if err == nil || c.wire.goodbye.Load() != nil { // else the answer came to Read
+			return nil
+		}
+		return c.wire.stream.cause(err)
 	})
 }
 
@@ -156,20 +159,6 @@ func (c *WebSocket) awaitGoodbye() error {
 		size = uint64(h.head()) + uint64(h.length)
 	}
 	return nil
-}
-
-// unanswered returns why the peer did not answer our close frame, or nil if it did.
-func (c *WebSocket) unanswered(err error) error {
-	end := c.wire.stream.ended()
-	switch {
-	case c.wire.goodbye.Load() != nil: // to Read
-		return nil
-	case c.wire.cut.Load():
-		return net.ErrClosed
-	case err != nil && end != nil && !errors.Is(end, net.ErrClosed):
-		return end
-	}
-	return err
 }
 
 // CloseNow implements [Conn]. The error is always nil.

@@ -334,20 +334,16 @@ func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 
 // reason returns what an error of reading means.
 func (c *WebSocket) reason(err error) error {
-	end := c.wire.stream.ended()
 	switch err.(type) {
 	case *CloseError, *ProtocolError, *TooBigError:
 		return err
 	}
+	cause := c.wire.stream.cause(err)
 	switch {
-	case c.wire.cut.Load():
-		return net.ErrClosed
-	case errors.Is(err, net.ErrClosed) || end != nil && errors.Is(end, net.ErrClosed):
+	case errors.Is(cause, net.ErrClosed) && !c.wire.cut.Load():
 		return errClosedUnderneath
-	case end == io.EOF && c.wire.stream.begun:
+	case cause == io.EOF && c.wire.stream.begun:
 		return io.ErrUnexpectedEOF
-	case end != nil:
-		return end
 	}
-	return err
+	return cause
 }
