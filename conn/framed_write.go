@@ -44,7 +44,10 @@ func (c *Framed) writeSome(ms []Message) (n int, err error) {
 	for n < min(len(ms), batch) && len(out) < fragment && (n == 0 || len(ms[n].Data) < fragment) {
 		var frame []byte // in place, unless there is no room for it, or the Framer is careless
 		if frame, err = c.framer.AppendFrame(out[len(out):], ms[n].Data); err != nil {
-			err = refused(err)
+			if !errors.Is(err, ErrBadMessage) {
+				err = fmt.Errorf("%w: %w", ErrBadMessage, err)
+			}
+			err = notWritten(err)
 			break
 		}
 		if n == 0 && len(frame) > maxFrame {
@@ -83,14 +86,6 @@ func handed(ends []int, took int, cause error) (n int, err error) {
 		return n, notWritten(cause)
 	}
 	return n, &lostError{"write", cause}
-}
-
-// refused is the error of a Write whose message the framer refuses.
-func refused(err error) error {
-	if !errors.Is(err, ErrBadMessage) {
-		err = fmt.Errorf("%w: %w", ErrBadMessage, err)
-	}
-	return notWritten(err)
 }
 
 // write writes frames, and returns how many bytes of them were taken. It is our

@@ -3,6 +3,7 @@ package conn
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -235,6 +236,14 @@ func background[T any](f func() T) (wait func() T) {
 // reading reads one message in the background.
 func (l *link) reading() (wait func() error) {
 	return background(func() error { _, err := l.Read(nil); return err })
+}
+
+// innermost returns the error at the bottom of err.
+func innermost(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
 }
 
 // takes asserts that f takes exactly d of virtual time.

@@ -151,10 +151,8 @@ func (c *WebSocket) awaitGoodbye() error {
 			if h.masked {
 				mask(payload, s.win[h.size:])
 			}
-			if _, broken := c.parseClose(payload); broken != nil {
-				return broken
-			}
-			return nil
+			_, err := c.parseClose(payload)
+			return err
 		}
 		size = uint64(h.head()) + uint64(h.length)
 	}

@@ -123,21 +123,13 @@ func (c *WebSocket) readMessage(buf []byte, buffer func(size int) []byte) (Messa
 	} else {
 		m.Data, err = c.collect(buf[:0], h)
 	}
-	if err == nil && c.checkUTF8 {
-		err = c.checkText(m)
+	if err == nil && c.checkUTF8 && m.Type == Text && !utf8.Valid(m.Data) {
+		err = c.refuse(&ProtocolError{Err: errText, code: codeBadData})
 	}
 	if err != nil {
 		return Message{}, err
 	}
 	return m, nil
-}
-
-// checkText refuses a text that is not UTF-8.
-func (c *WebSocket) checkText(m Message) error {
-	if m.Type != Text || utf8.Valid(m.Data) {
-		return nil
-	}
-	return c.refuse(&ProtocolError{Err: errText, code: codeBadData})
 }
 
 // Violations of the protocol, with the sections of RFC 6455 that forbid them.
@@ -236,12 +228,12 @@ func (c *WebSocket) control(h header) error {
 // goodbye answers the close frame of the peer with the same code and reason (RFC 6455,
 // section 5.5.1), and returns it as an error.
 func (c *WebSocket) goodbye(payload []byte) error {
-	frame, broken := c.parseClose(payload)
-	if broken == nil && c.checkUTF8 && !utf8.ValidString(frame.Reason) {
-		broken = &ProtocolError{Err: errReason, code: codeBadData}
+	frame, err := c.parseClose(payload)
+	if err == nil && c.checkUTF8 && !utf8.ValidString(frame.Reason) {
+		err = &ProtocolError{Err: errReason, code: codeBadData}
 	}
-	if broken != nil {
-		return c.refuse(broken)
+	if err != nil {
+		return c.refuse(err)
 	}
 	c.wire.goodbye.Store(frame) // before Close, which may come, or a Write that is stuck looks for it
 	c.endWith(payload)
@@ -250,7 +242,7 @@ func (c *WebSocket) goodbye(payload []byte) error {
 
 // parseClose returns the close frame with this payload, or how it breaks the rules (RFC 6455, sections
 // 5.5.1 and 7.4). A frame without a code counts as one with 1005 (section 7.1.5).
-func (c *WebSocket) parseClose(payload []byte) (*CloseError, *ProtocolError) {
+func (c *WebSocket) parseClose(payload []byte) (*CloseError, error) {
 	switch {
 	case len(payload) == 0:
 		return &CloseError{Code: noStatus}, nil
@@ -263,11 +255,11 @@ func (c *WebSocket) parseClose(payload []byte) (*CloseError, *ProtocolError) {
 // refuse sends the peer a close frame with err, closes the connection (RFC 6455, section 7.1.7), and
 // returns err.
 func (c *WebSocket) refuse(err error) error {
-	code := codeTooBig
+	code, reason := codeTooBig, err
 	if broken, ok := err.(*ProtocolError); ok {
-		code = broken.CloseCode()
+		code, reason = broken.CloseCode(), broken.Err
 	}
-	c.endWith(closePayload(code, innermost(err).Error()))
+	c.endWith(closePayload(code, reason.Error()))
 	return err
 }
 
@@ -299,13 +291,6 @@ func (c *WebSocket) endWith(payload []byte) {
 // closePayload is the payload of a close frame.
 func closePayload(code int, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), cutReason(reason)...)
-}
-
-func innermost(err error) error {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
-	}
-	return err
 }
 
 func (c *WebSocket) tooBig() error { return c.refuse(&TooBigError{Limit: int64(c.limit)}) }
