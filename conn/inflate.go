@@ -26,9 +26,13 @@ var inflaters = sync.Pool{New: func() any { return new(inflated) }}
 func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
 	m := inflaters.Get().(*inflated)
 	defer m.end()
-	if err := m.begin(c, h); err != nil {
+	m.room = c.limit
+	m.payload = deflated{c: c, s: c.wire.stream, empty: true}
+	m.payload.room = 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize
+	if err := m.payload.follow(h); err != nil {
 		return nil, err
 	}
+	m.reset()
 	for brim := cap(buf) == 0; ; {
 		if brim {
 			buf = roomFor(buf, min(512, c.limit+1-len(buf)), c.limit+1)
@@ -44,14 +48,6 @@ func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
 			return nil, err
 		}
 	}
-}
-
-// begin begins the message of c whose first frame has header h.
-func (m *inflated) begin(c *WebSocket, h header) error {
-	m.payload = deflated{c: c, s: c.wire.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
-	m.room = c.limit
-	m.reset()
-	return m.payload.follow(h)
 }
 
 // reset begins a new stream of blocks.

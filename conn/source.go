@@ -118,12 +118,11 @@ func (s *source) unwatch() {
 	}
 }
 
-// useAhead puts what has come into a buffer for bursts, and returns the whole of it.
+// useAhead returns the buffer for bursts, which it takes if there is none. The caller puts win into it.
 func (s *source) useAhead() []byte {
 	if s.ahead == nil {
 		s.ahead = aheads.Get().(*[aheadSize]byte)
 	}
-	s.win = s.ahead[:copy(s.ahead[:], s.win)]
 	return s.ahead[:]
 }
 

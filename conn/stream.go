@@ -80,17 +80,20 @@ func (s *stream) await(n int) error {
 
 // more waits for bytes, and puts them behind those that are not consumed.
 func (s *stream) more(land []byte) error {
+	buf := s.small[:]
 	switch {
 	case !s.begun: // idle, perhaps for long
 		s.release()
-		if land = land[:min(len(land), aheadSize)]; len(land) > len(s.small) {
+		if land = land[:min(len(land), aheadSize)]; len(land) > len(buf) {
 			return s.landIn(land)
 		}
-	case s.ahead != nil || s.full || len(s.win) == len(s.small): // the last: landIn has put as much there
-		return s.fill(s.useAhead())
+	case s.ahead != nil || s.full || len(s.win) == len(buf): // the last: landIn has filled it
+		buf = s.useAhead()
 	}
-	s.win = s.small[:copy(s.small[:], s.win)]
-	return s.fill(s.small[:])
+	s.win = buf[:copy(buf, s.win)]
+	n, err := s.ask(buf[len(s.win):])
+	s.win = buf[:len(s.win)+n]
+	return err
 }
 
 // landIn reads into the caller's buffer, and moves what has come into one of ours.
@@ -101,13 +104,6 @@ func (s *stream) landIn(land []byte) error {
 		buf = s.useAhead()
 	}
 	s.win = buf[:copy(buf, land[:n])]
-	return err
-}
-
-// fill reads into buf, behind win, with which it begins.
-func (s *stream) fill(buf []byte) error {
-	n, err := s.ask(buf[len(s.win):])
-	s.win = buf[:len(s.win)+n]
 	return err
 }
 
