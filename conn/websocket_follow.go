@@ -32,14 +32,8 @@ func (c *WebSocket) ReadWhole(buf []byte) (m Message, more, whole bool) {
 // comesWhole reports whether what has come of the next frame may become a message for atHand.
 func (c *WebSocket) comesWhole() bool {
 	win := c.wire.stream.win
-	if len(win) == 0 {
-		return true
-	}
-	if win[0] != bitFIN|opText && win[0] != bitFIN|opBinary {
-		return false
-	}
-	h, ok := parseHeader(win)
-	return !ok || h.short && !h.masked && h.length <= int64(min(c.limit, wholeSize)) && h.whole() > len(win)
+	head, n := plainFrame(win)
+	return head == 0 || head > 0 && n <= min(c.limit, wholeSize) && head+n > len(win)
 }
 
 // wholeSize is the largest payload that fits into a buffer for bursts with its header of 4 bytes.

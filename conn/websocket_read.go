@@ -69,21 +69,11 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message, whole bool) {
 	s := c.wire.stream
 	frame := s.win
-	if len(frame) < 2 || frame[0] != bitFIN|opText && frame[0] != bitFIN|opBinary {
+	head, n := plainFrame(frame)
+	if head <= 0 || n > c.limit || n > len(frame)-head {
 		return m, false
 	}
-	size, n := 2, int(frame[1])
-	if n == 126 && len(frame) >= 4 {
-		if size, n = 4, int(binary.BigEndian.Uint16(frame[2:])); n <= maxControl {
-			return m, false
-		}
-	} else if n > maxControl { // masked, or with a length of 8 bytes, which is never whole at hand
-		return m, false
-	}
-	if n > c.limit || n > len(frame)-size {
-		return m, false
-	}
-	payload := frame[size : size+n]
+	payload := frame[head : head+n]
 	m.Type = Type(frame[0] & 0xf)
 	if c.checkUTF8 && m.Type == Text && !utf8.Valid(payload) {
 		return m, false
@@ -98,8 +88,25 @@ func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message,
 	} else {
 		m.Data = append(buf[:0], payload...)
 	}
-	s.consume(size + n)
+	s.consume(head + n)
 	return m, true
+}
+
+// plainFrame returns the sizes of the header and of the payload with which b begins, if the frame needs only to be
+// copied: a message in one frame that keeps the rules, is not compressed, and has a length of at most 2 bytes. head is
+// 0 if more of the header must come, and negative for another frame. The compiler inlines plainFrame.
+func plainFrame(b []byte) (head, n int) {
+	switch {
+	case len(b) > 0 && b[0] != bitFIN|opText && b[0] != bitFIN|opBinary:
+		return -1, 0
+	case len(b) < 2 || b[1] == 126 && len(b) < 4:
+		return 0, 0
+	case b[1] <= maxControl:
+		return 2, int(b[1])
+	case b[1] == 126 && binary.BigEndian.Uint16(b[2:]) > maxControl:
+		return 4, int(binary.BigEndian.Uint16(b[2:]))
+	}
+	return -1, 0 // a mask, a length of 8 bytes, or a length with more bytes than it needs
 }
 
 // readMessage reads the frames of a message, into what buffer returns if that is not
