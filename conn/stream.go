@@ -68,14 +68,18 @@ func (s *stream) header(land []byte) (header, error) {
 	}
 }
 
-// await waits until n bytes have come, which fit into the small buffer.
-func (s *stream) await(n int) error {
-	for len(s.win) < n {
+// await waits for the whole control frame with header h, and returns its payload without consuming it.
+func (s *stream) await(h header) ([]byte, error) {
+	for len(s.win) < h.whole() {
 		if err := s.more(nil); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	payload := s.win[h.head():h.whole()]
+	if h.masked {
+		mask(payload, s.win[h.size:])
+	}
+	return payload, nil
 }
 
 // more waits for bytes, and puts them behind those that are not consumed.

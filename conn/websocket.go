@@ -144,14 +144,10 @@ func (c *WebSocket) awaitGoodbye() error {
 		case op == opClose && !h.isControl():
 			return &ProtocolError{Err: errControlFrame}
 		case op == opClose:
-			if err := s.await(h.whole()); err != nil {
-				return err
+			payload, err := s.await(h)
+			if err == nil {
+				_, err = c.parseClose(payload)
 			}
-			payload := s.win[h.head():h.whole()]
-			if h.masked {
-				mask(payload, s.win[h.size:])
-			}
-			_, err := c.parseClose(payload)
 			return err
 		}
 		size = uint64(h.head()) + uint64(h.length)

@@ -206,7 +206,8 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 // that. The frame may stand between the fragments of a message (section 5.4).
 func (c *WebSocket) control(h header) error {
 	s, turn := c.wire.stream, &c.wire.reads
-	if err := s.await(h.whole()); err != nil {
+	payload, err := s.await(h)
+	if err != nil {
 		return err
 	}
 	if turn.asked() {
@@ -215,7 +216,6 @@ func (c *WebSocket) control(h header) error {
 		turn.awaitClose(nil)
 		return net.ErrClosed
 	}
-	payload := s.win[h.size:h.whole()]
 	switch h.opcode() {
 	case opPing: // section 5.5.2
 		if s.out.control(opPong, payload) != nil {
