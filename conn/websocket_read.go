@@ -92,9 +92,10 @@ func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message,
 	return m, true
 }
 
-// plainFrame returns the sizes of the header and of the payload with which b begins, if the frame needs only to be
-// copied: a message in one frame that keeps the rules, is not compressed, and has a length of at most 2 bytes. head is
-// 0 if more of the header must come, and negative for another frame. The compiler inlines plainFrame.
+// plainFrame returns the sizes of the header and of the payload with which b begins, if the frame needs
+// only to be copied: a message in one frame that keeps the rules, is not compressed, and has a length of at
+// most 2 bytes. head is 0 if more of the header must come, and negative for another frame. The compiler
+// inlines plainFrame.
 func plainFrame(b []byte) (head, n int) {
 	switch {
 	case len(b) > 0 && b[0] != bitFIN|opText && b[0] != bitFIN|opBinary:
@@ -332,7 +333,9 @@ func (c *WebSocket) reason(err error) error {
 	}
 	cause := c.wire.stream.cause(err)
 	switch {
-	case errors.Is(cause, net.ErrClosed) && !c.wire.cut.Load():
+	case errors.Is(cause, net.ErrClosed) && c.wire.cut.Load():
+		return net.ErrClosed
+	case errors.Is(cause, net.ErrClosed):
 		return errClosedUnderneath
 	case cause == io.EOF && c.wire.stream.begun:
 		return io.ErrUnexpectedEOF

@@ -84,10 +84,8 @@ func (w *Wire) join(t top, l Limits) {
 
 // end keeps the first cause of the connection's end, and returns that.
 func (w *Wire) end(cause error) error {
-	if w.cause.CompareAndSwap(nil, &cause) {
-		return cause
-	}
-	return *w.cause.Load()
+	w.cause.CompareAndSwap(nil, &cause)
+	return w.ended()
 }
 
 // close is Close of w.top. If err is nil and the connection has not ended, it calls handshake,
