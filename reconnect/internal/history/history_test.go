@@ -326,6 +326,14 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Seed: 8212, Length: second(30.200536278), Settings: Settings{Overlap: 1, LoginTakes: second(1.753712657), Tick: time.Second, Early: true},
 			Events: []Event{{3, second(11.156997914), "fin"}, {13, second(14.16987345), "rotate"}, {6, second(15.240940859), "slow reader"}},
 		},
+		"a reader that had its message for a second before the close frame could be read": {
+			Seed: 3480, Length: second(11.77381854),
+			Settings: Settings{Reader: readMessages, InboxMessages: 6, Tick: time.Second, Resets: true},
+			Events: []Event{
+				{47, second(2.509910456), "frozen and reset"}, {20, second(3.955817685), "slow reader"},
+				{11, second(5.14499442), "slow reader"}, {23, second(5.327025041), "write"},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}

@@ -109,7 +109,6 @@ func (w *world) heardBurst(s *session, session uint64, i int) {
 		"session %d: message %d of its bursts, and %d was expected; seams said %d dropped",
 		s.number, i, s.burst.read, w.dropped)
 	s.burst.read = i + 1
-	w.pauses(s)
 }
 
 // position is a point in the messages of a session: the number of events and of burst messages before it.

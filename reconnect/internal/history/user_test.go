@@ -227,6 +227,7 @@ func (w *world) readMessages(r *rand.Rand) {
 			if err == nil {
 				w.mu.Lock()
 				w.handedOver(m, false)
+				w.pauses(w.of(m.Session))
 				w.mu.Unlock()
 			}
 			w.rest()
@@ -294,6 +295,7 @@ func (w *world) message(m reconnect.Message) {
 	}
 	if w.set.Reader != readMessages || w.set.Above == aboveBridge { // else the reader may have had it for a while, and has checked that
 		w.handedOver(m, false)
+		w.pauses(w.of(m.Session))
 	}
 	w.readLog("message of %d: %d bytes", m.Session, len(m.Data))
 	mix := w.mixes()
@@ -332,7 +334,6 @@ func (w *world) message(m reconnect.Message) {
 	}
 	w.check(NothingMissing, i >= s.next && w.gaps <= w.dropped, "session %d: message %d, and %d was expected; seams said %d dropped", m.Session, i, s.next, w.dropped)
 	s.next = i + 1
-	w.pauses(s)
 	// What the application has built from the events has no hole.
 	if w.set.MarkRefetch && !mix && w.have >= 0 {
 		w.check(MarkIsSafe, n <= w.have+1, "event %d after %d", n, w.have)
