@@ -76,7 +76,7 @@ func (b *book[K]) count(e *entry[K], n int) {
 		if b.open += n; e.order <= b.last && e.wanted() {
 			b.owed += n
 		}
-	case lacks, e.refs > 0 && e.dropped():
+	case lacks, e.dropped():
 		b.refused += n
 	}
 }
@@ -152,7 +152,7 @@ func (b *book[K]) letMark() {
 }
 
 // retire notes that a later session is ready, so that only removals go to this one. If it does not hold
-// all keys yet it never will, and has no mark; the later session has one.
+// all keys yet it never will, and has no mark; the later session has one. The caller kicks b.
 func (b *book[K]) retire() {
 	if b.owed > 0 {
 		b.mark = nil
@@ -165,7 +165,6 @@ func (b *book[K]) retire() {
 		b.enter(e)
 		b.spare(e)
 	}
-	b.kick()
 }
 
 // tag keeps the name that the venue has given to a subscription, in place of the last one. An empty

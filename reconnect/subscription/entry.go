@@ -30,7 +30,7 @@ type trouble struct {
 	session uint64 // in which it was refused last
 	err     error  // why
 
-	dropped *RejectedError // why it was given up; nil: it was not. The rest is of its removal then
+	dropped *RejectedError // why it was given up although it is wanted, or nil. The rest is of its removal then
 }
 
 // place has the state of a key in one session.
@@ -74,7 +74,7 @@ func (e *entry[K]) mind() *trouble {
 // calm ends the trouble of a key, except that it was given up: that ends when the venue agrees
 // to the key, or when the user adds it again.
 func (e *entry[K]) calm() {
-	if e.refs > 0 && e.dropped() {
+	if e.dropped() {
 		e.trouble = &trouble{dropped: e.trouble.dropped}
 	} else {
 		e.trouble = nil

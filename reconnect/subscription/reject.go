@@ -231,9 +231,6 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 	if t == nil || !t.judging { // another session has succeeded while OnReject ran
 		return
 	}
-	if d == DecisionDrop {
-		wait = 0
-	}
 	s.change(e, func() {
 		t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
 		switch {

@@ -43,9 +43,7 @@ func (s *Set[K]) State(k K) State {
 // state returns the state of an entry, which may be nil. The caller holds mu.
 func (s *Set[K]) state(e *entry[K]) State {
 	switch {
-	case e == nil:
-		return StateNone
-	case e.refs == 0 && e.idle():
+	case e == nil: // there is no idle entry
 		return StateNone
 	case e.refs == 0:
 		return StateLeaving
