@@ -215,6 +215,7 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 		}
 		b.tag(e, tag)
 	}
+	b.set.kick() // the other session, which may be waiting to retry a rejected removal
 }
 
 // end notes that the venue has ended subscriptions by itself.

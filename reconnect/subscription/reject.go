@@ -262,8 +262,10 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 	s.kick()
 }
 
-// rouse lets the keys be asked for whose wait is over. The caller holds mu.
+// rouse lets the keys be asked for whose wait is over, by each session that lacks them. The caller
+// holds mu.
 func (s *Set[K]) rouse(now time.Time) {
+	roused := false
 	s.resting = slices.DeleteFunc(s.resting, func(e *entry[K]) bool {
 		if s.entries[e.key] != e || !e.rests() {
 			return true
@@ -272,6 +274,10 @@ func (s *Set[K]) rouse(now time.Time) {
 			return false
 		}
 		s.change(e, func() { e.trouble.resting = false })
+		roused = true
 		return true
 	})
+	if roused {
+		s.kick()
+	}
 }
