@@ -67,7 +67,6 @@ func (b *book[K]) step(now time.Time) (r *request[K], until time.Time, done bool
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
 	if b.ended {
-		b.working = false
 		return nil, until, true
 	}
 	if !now.Before(b.hold) {
@@ -104,9 +103,7 @@ func earlier(a, b time.Time) time.Time {
 func (b *book[K]) await(until time.Time) {
 	var tick <-chan time.Time
 	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		tick = timer.C
+		tick = time.After(time.Until(until))
 	}
 	select {
 	case <-tick:
