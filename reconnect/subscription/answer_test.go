@@ -404,9 +404,11 @@ func TestAnErrorOfEncodeIsARefusal(t *testing.T) {
 			s.note("%s %v", r.Key, errors.Is(r.Err, conn.ErrBadMessage))
 			return subscription.DecisionDrop
 		}
+		s.so.InFlight = 1
 		s.ready("a", "b", "c", "d", "bad")
 		s.holds("a", "b", "c", "d")
 		require.Equal(t, []string{"bad true"}, s.noted())
+		require.EqualValues(t, s.venue.Stats().Requests, s.conn.Stats().Written, "nothing else")
 	})
 }
 
@@ -696,6 +698,30 @@ func TestARefusalByAnotherSessionDoesNotShortenTheWait(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		require.Equal(t, 2, s.venue.Stats().Requests)
 		time.Sleep(3 * time.Second)
+		s.synced("a")
+	})
+}
+
+// The same the other way round.
+func TestRefusalByAnotherSessionProlongsWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 2 {
+				s.set.Add("a")
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		s.so.Answer = laterByName
+		s.venue.Next(
+			venueFault{Err: "no", Slow: 2 * time.Second},
+			venueFault{Err: "later", Slow: 1500 * time.Millisecond},
+		)
+		s.ready()
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(23 * time.Second)
+		require.Equal(t, 2, s.venue.Stats().Requests)
+		time.Sleep(time.Second)
 		s.synced("a")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,4 +81,28 @@ func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
 			require.Contains(t, tested, field.Name)
 		}
 	}
+}
+
+// Late answers to 64 requests of a session count, and the answer to an older one does not.
+func TestLateRequestsAreCounted(t *testing.T) {
+	ignored := func(r venueRequest) venueFault { // 65 of them
+		n, err := strconv.Atoi(r.ID)
+		return venueFault{Ignored: err == nil && n <= 65}
+	}
+	inBubble(t, &venueOptions{Fault: ignored}, func(t *testing.T, s *scene) {
+		s.so.Batch, s.so.InFlight = 1, 65
+		keys := keysTo(65)
+		s.ready(keys...)
+		time.Sleep(10 * time.Second)
+		s.synced(keys...)
+		s.set.Remove(keys[:2]...)
+		s.synced(keys[2:]...)
+		before := s.venue.Stats().Requests
+		require.True(t, s.receive(`{"op":"subscribe","id":"1","answer":true}`))
+		s.synced(keys[2:]...)
+		require.Equal(t, before, s.venue.Stats().Requests)
+		require.True(t, s.receive(`{"op":"subscribe","id":"2","answer":true}`))
+		s.synced(keys[2:]...)
+		require.Equal(t, before+1, s.venue.Stats().Requests, "the key is removed")
+	})
 }

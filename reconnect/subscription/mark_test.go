@@ -135,3 +135,20 @@ func TestASessionThatIsReplacedBeforeItHasEverythingHasNoMark(t *testing.T) {
 		require.Equal(t, []string{"5s seam 1", "5s mark 2"}, s.noted())
 	})
 }
+
+// The only key is removed while OnReject decides on it, which lets the mark come. Another session is ready before.
+func TestReplacedSessionHasMarkThatWasDue(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+		s.noteMarks()
+		s.co.Rotate.Drain = time.Minute
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision {
+			time.Sleep(10 * time.Second)
+			return subscription.DecisionRetry
+		}
+		s.ready("a")
+		s.set.Remove("a")
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"10s mark 1", "1m0s seam 1", "1m0s mark 2"}, s.noted())
+	})
+}

@@ -3,12 +3,14 @@ package subscription_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
@@ -340,5 +342,77 @@ func TestASlowSessionReadyDoesNotRetireTheNextSession(t *testing.T) {
 		require.Equal(t, uint64(2), s.conn.Status().Session)
 		s.set.Add("b")
 		s.synced("a", "b")
+	})
+}
+
+// A request of the old session waits for its turn when the next session is ready.
+func TestReplacedSessionSendsNoRequestThatWaited(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.paced(1)
+		s.co.Rotate.Drain = time.Hour
+		s.ready("a") // takes the window
+		s.set.Add("b")
+		synctest.Wait()
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(time.Minute)
+		require.Equal(t, [][]string{{"a"}, {"a", "b"}}, s.venue.Held())
+		require.Equal(t, 2, s.venue.Stats().Requests)
+	})
+}
+
+// The Conn loses no session then, so that only End ends the worker, which waits for an answer.
+func TestWorkerEndsWhenCallbackEndsConn(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.OnMessage = func(context.Context, reconnect.Message) { runtime.Goexit() }
+		s.venue.Next(venueFault{}, venueFault{Lost: true})
+		s.ready("a")
+		s.set.Add("b")
+		synctest.Wait()
+		s.venue.Publish("a", "tick")
+		<-s.conn.Done()
+		require.Zero(t, s.now())
+	})
+}
+
+// What Essential returns counts when the key is new, as long as it is wanted.
+func TestKeyStaysAsEssentialAsItWas(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		essential := false
+		s.so.Essential = func(string) bool { return essential }
+		s.ready("a", "b")
+		essential = true
+		s.set.Add("a")
+		s.lose()
+		require.Equal(t, []string{"subscribe a,b", "subscribe a,b"}, s.noted())
+	})
+}
+
+// OnSession fails, so that the Set does not hear of the session before it is lost.
+func TestSessionThatWasNotOpenedIsLost(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 1 {
+				return errBad
+			}
+			return nil
+		}
+		s.ready("a")
+		require.Equal(t, uint64(2), s.conn.Status().Session)
+		s.synced("a")
+	})
+}
+
+// Encode removes the key, before the session is ready.
+func TestRequestThatEncodeMakesNeedlessIsNotSent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Essential = func(string) bool { return true }
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			s.set.Remove(r.Keys...)
+			return encode(r)
+		}
+		s.ready("a")
+		s.synced()
+		require.Zero(t, s.conn.Stats().Written)
 	})
 }

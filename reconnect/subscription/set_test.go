@@ -1,6 +1,7 @@
 package subscription_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -114,6 +115,47 @@ func TestARequestIsSentInTheEndThoughTheUserChangesHisMindAllTheTime(t *testing.
 	})
 }
 
+// Encode cancels each of its requests, nine of which are made.
+func TestRequestIsSentInTheEndThoughEncodeCancelsIt(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		encoded := 0
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			encoded++
+			s.set.Remove(r.Keys...)
+			s.set.Add(r.Keys...)
+			return encode(r)
+		}
+		s.ready("a")
+		s.synced("a")
+		require.Equal(t, 9, encoded)
+	})
+}
+
+// A few changes of mind between two requests cancel all that they ask for, however many there are in the end.
+func TestUnsentRequestsAreCancelledAfterEachWrite(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		inBubble(t, &venueOptions{Mute: !answers}, func(t *testing.T, s *scene) {
+			if !answers {
+				s.so.Answer, s.so.NoAnswers = nil, true
+			}
+			s.paced(1)
+			s.ready("a")
+			for i := range 3 {
+				for range 5 {
+					s.set.Add("b")
+					synctest.Wait()
+					s.set.Remove("b")
+					synctest.Wait()
+				}
+				s.set.Add(symbols(3)[i])
+				time.Sleep(time.Second)
+			}
+			s.synced(append(symbols(3), "a")...)
+			require.Equal(t, 4, s.venue.Stats().Requests)
+		})
+	}
+}
+
 // A removal while the answer to the subscription is on its way is sent after that answer.
 func TestARemovalWaitsForTheAnswerToTheSubscription(t *testing.T) {
 	inBubble(t, &venueOptions{Strict: true}, func(t *testing.T, s *scene) {
@@ -208,9 +250,28 @@ func TestNothingOfTheSetIsLeftWhenTheConnIsDone(t *testing.T) {
 		s.conn.Close()
 		<-s.conn.Done()
 		require.ErrorIs(t, <-waited, s.conn.Err())
+		require.Zero(t, s.now())
 		s.set.Add("b") // has no effect, and no goroutine
 		s.set.Remove("a")
 		require.Equal(t, subscription.StateWaiting, s.set.State("b"))
+	})
+}
+
+// A worker is started, and ends when there is nothing to do and nothing to wait for.
+func TestIdleSetHasNoWorker(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		worker := func() bool {
+			stacks := make([]byte, 1<<20)
+			n := runtime.Stack(stacks, true)
+			require.Less(t, n, len(stacks), "not all stacks")
+			return bytes.Contains(stacks[:n], []byte("subscription.(*book[...]).work"))
+		}
+		s.venue.Next(venueFault{Err: "no"})
+		s.ready("a")
+		require.True(t, worker(), "waits for the next try")
+		time.Sleep(time.Second)
+		s.synced("a")
+		require.False(t, worker())
 	})
 }
 

@@ -3,12 +3,15 @@ package subscription_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/subscription"
@@ -89,5 +92,79 @@ func TestTheWaitForTheNextTryBeginsWhenOnRejectHasDecided(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, 2, s.venue.Stats().Requests)
+	})
+}
+
+func TestSyncedReturnsWhenSessionIsReadyWithoutKeys(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.net.Fault(addr, conntest.Fault{AcceptDelay: time.Second})
+		s.open()
+		require.NoError(t, s.syncing()())
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// The next session of a rotation has no keys yet.
+func TestSyncedAsksOnlySessionsThatAreReady(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.ready("a")
+		s.venue.Next(venueFault{Slow: 5 * time.Second})
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(time.Second)
+		require.NoError(t, s.syncing()())
+		require.Equal(t, time.Second, s.now())
+		require.Equal(t, [][]string{{"a"}, {}}, s.venue.Held())
+	})
+}
+
+// Of ten keys nine were given up in the first session, and one is rejected in the second.
+func TestSyncedReturnsTheLastRejection(t *testing.T) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k != "good" }}, func(t *testing.T, s *scene) {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
+			if r.Session == 2 {
+				return subscription.DecisionRetry
+			}
+			return subscription.DecisionDrop
+		}
+		s.ready(append(symbols(9), "good")...)
+		s.lose()
+		s.set.Add("late")
+		synctest.Wait()
+		for range 20 { // because the order of a map is random
+			want := &subscription.RejectedError{Keys: 10, Session: 2, Tries: 1, Err: errors.New("unknown key")}
+			require.Equal(t, want, s.syncing()())
+		}
+	})
+}
+
+func TestSyncedReturnsWhenConnEndsWithoutKeys(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.net.Fault(addr, conntest.Fault{AcceptDelay: time.Hour})
+		s.open()
+		result := s.syncing()
+		s.conn.Close()
+		require.ErrorIs(t, result(), net.ErrClosed)
+		require.Zero(t, s.now())
+	})
+}
+
+func TestKeyIsAskedForOnceItsRequestIsEncoded(t *testing.T) {
+	inBubble(t, &venueOptions{Mute: true}, func(t *testing.T, s *scene) {
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			s.note("%v", s.set.State(r.Keys[0]))
+			return encode(r)
+		}
+		s.ready("a")
+		require.Equal(t, []string{"waiting"}, s.noted())
+		require.Equal(t, subscription.StateAsked, s.set.State("a"))
+	})
+}
+
+func TestSyncedSaysHowManyKeysAreMissing(t *testing.T) {
+	inBubble(t, &venueOptions{Mute: true}, func(t *testing.T, s *scene) {
+		s.ready("a", "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.EqualError(t, s.set.Synced(ctx), "subscription: 2 keys are not settled: context deadline exceeded")
 	})
 }
