@@ -301,6 +301,40 @@ func TestTheMarkOfALayerComesNeverBesideOnMessage(t *testing.T) {
 	})
 }
 
+// The mark waits for OnMessage of the next session when its own session ends. The seam still waits.
+func TestMarkThatWaitedForEndedSessionReleasesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		var release func()
+		o := rotating(reconnect.OverlapMix)
+		o.MarkRefetch = true
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 1 {
+				release = o.HoldRefetch()
+			}
+			return nil
+		}
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
+			seen.add("message " + string(m.Data))
+			time.Sleep(time.Second)
+			seen.add("done")
+		}
+		o.OnSeam = func(_ context.Context, m *reconnect.Seam) { seen.add(m.Error()) }
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept().Deliver(text("b"))
+		synctest.Wait()
+		release()
+		synctest.Wait()
+		old.Fail(errLost)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{
+			"message b", "done", "session 1 ended: read: lost", "session 2: missing messages can be fetched now",
+		}, seen.all())
+	})
+}
+
 // The reader is slow: the session has ended when it comes to the mark.
 func TestAMarkIsTakenBackWhenItsSessionEndsUnread(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
