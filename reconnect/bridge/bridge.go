@@ -75,6 +75,7 @@ type Bridge[K comparable, T any] struct {
 	held    amount          // of all streams
 	fetches fetches[K, T]   // under way, and to come
 	source  Source          // of the last Events
+	looping bool            // a loop over Events is in progress
 	wake    func()          // ends the present Read; nil: there is none
 	stats   Stats           // Streams and Held are not kept here
 	visits  int             // of streams, by all, pass and compact: a test limits them
@@ -166,7 +167,8 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 // session is the number of the session in which that was so, such as [reconnect.Message].Session of the
 // answer that has confirmed the subscription. The reader may be behind: when it meets the seam of an
 // earlier session, the stream is fetched immediately, because it was subscribed again since. 0 stands
-// for no session.
+// for no session. Between two loops, session is taken as one of the next loop's source; one of another source
+// that is given earlier is forgotten when the loop over that source begins.
 func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +180,11 @@ func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 		s.reset = b.snapshots()
 		s.known, s.numbered = !s.reset, !s.reset
 	}
-	s.subscribed = max(s.subscribed, session)
+	if b.looping {
+		s.subscribed = max(s.subscribed, session)
+	} else {
+		s.forNext = max(s.forNext, session)
+	}
 	b.gap(s, errRefetch, 0)
 	if s.stale {
 		b.subscribed(s)

@@ -27,17 +27,25 @@ func (r *reading[K, T]) begin() {
 	r.life, r.stop = context.WithCancel(r.user)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last := r.Bridge.source; last != nil && (!reflect.ValueOf(last).Comparable() || last != r.source) {
+	last := r.Bridge.source
+	another := last != nil && (!reflect.ValueOf(last).Comparable() || last != r.source)
+	for s := range r.all {
+		if another { // which counts its sessions from 1
+			s.subscribed, s.changed = 0, 0
+		}
+		s.subscribed, s.forNext = max(s.subscribed, s.forNext), 0
+	}
+	if another {
 		r.cut(ErrBegins)
 	}
-	r.Bridge.source = r.source
+	r.Bridge.source, r.looping = r.source, true
 	r.fetches.ended = false
 }
 
 // end ends the calls under way, and waits for them. Their streams wait for the next loop.
 func (r *reading[K, T]) end() {
 	r.mu.Lock()
-	r.wake = nil
+	r.wake, r.looping = nil, false
 	r.mu.Unlock()
 	r.stop()
 	if r.cancel != nil {

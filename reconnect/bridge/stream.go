@@ -30,7 +30,8 @@ type stream[K comparable, T any] struct {
 	proof   uint64 // round when the last live number came: after the last reason to fetch?
 	seen    int    // live messages in a row that had come before
 
-	subscribed uint64 // the newest session given to Refetch
+	subscribed uint64 // the newest session given to Refetch, of this source
+	forNext    uint64 // the same, given between two loops: it may be of the next source
 	replaced   bool   // since a seam that has overlapped, nothing new has come: a snapshot may be behind
 
 	// The fetches of the stream. See fetch.go.
@@ -347,9 +348,6 @@ func (b *Bridge[K, T]) pass() {
 	case ok && seam.Overlapped && seam.Dropped == 0 && s.numbered:
 		s.replaced = true
 	default:
-		if !ok {
-			s.changed = 0 // another source counts its sessions anew
-		}
 		b.gap(s, b.cause, 0)
 	}
 }

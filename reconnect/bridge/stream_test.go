@@ -305,3 +305,29 @@ func TestSnapshotWithoutNumberOfNextSessionIsTaken(t *testing.T) {
 		s.want("a: snapshot 0")
 	})
 }
+
+// A session of another source is not subscribed because one with a higher number was. What is given to Refetch
+// between the two loops counts.
+func TestRefetchCountsForItsSource(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		withStore(t, &store{last: 5}, &options{AwaitSubscribed: true}, func(s *scene) {
+			s.b.Refetch("a", 50)
+			s.want("a: stale 6-", "a: healed 5")
+			s.stop()
+			<-s.ended
+			if early {
+				s.b.Refetch("a", 2)
+			}
+			s.source = &scriptedSource{next: make(chan any), session: 1, state: reconnect.StateReady}
+			s.read()
+			s.want("a: stale 6-", "a: healed 5")
+			s.set(func() { s.asked = nil })
+			s.seam(reconnect.Seam{Lost: 1})
+			if !early {
+				s.wantAsked()
+				s.b.Refetch("a", 2)
+			}
+			s.wantAsked("a after 5")
+		})
+	}
+}
