@@ -159,3 +159,13 @@ func TestErrorMadeByHandIsClassified(t *testing.T) {
 	require.EqualError(t, e.Unwrap(), "wss://host/path: broken pipe (retry after 7s)")
 	require.Equal(t, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 7 * time.Second}, backoff.Classify(e))
 }
+
+// The buffer in which a header was read is used again, while what came together with the header is still unread.
+func TestDataBehindAnswerOutlivesItsBuffer(t *testing.T) {
+	const header = "HTTP/1.1 101 Switching Protocols\r\n\r\n"
+	_, first, err := readAnswer(strings.NewReader(header+"one"), nil)
+	require.NoError(t, err)
+	_, _, err = readAnswer(strings.NewReader(header+"two"), nil)
+	require.NoError(t, err)
+	require.Equal(t, "one", string(first))
+}

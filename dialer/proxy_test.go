@@ -194,6 +194,7 @@ func TestAProxyThatIsNoneIsNamed(t *testing.T) {
 				c.arrange(v, p)
 				e := v.fail(t, t.Context(), 0)
 				require.ErrorContains(t, v.proxied(t, e), want)
+				require.IsType(t, new(ProxyError), e.Err)
 				require.Equal(t, c.class, backoff.Classify(e).Class)
 			})
 		})

@@ -137,3 +137,15 @@ func acceptOnce(w http.ResponseWriter, r *http.Request) {
 		c.CloseNow()
 	}
 }
+
+// A socket that is not one of TCP has no such option.
+func TestUserTimeoutThatCannotBeSetIsAnError(t *testing.T) {
+	l, err := net.Listen("unix", t.TempDir()+"/socket")
+	require.NoError(t, err)
+	defer l.Close()
+	raw, err := l.(*net.UnixListener).SyscallConn()
+	require.NoError(t, err)
+	require.ErrorContains(t, setUserTimeout(raw, time.Second), "setsockopt TCP_USER_TIMEOUT")
+	l.Close()
+	require.ErrorIs(t, setUserTimeout(raw, time.Second), net.ErrClosed)
+}

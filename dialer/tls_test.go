@@ -421,3 +421,10 @@ func TestContextEndsTLS(t *testing.T) {
 		require.ErrorIs(t, v.fail(t, ctx, time.Second), context.DeadlineExceeded)
 	})
 }
+
+// Only the text of a certificate that has expired has the present time in it.
+func TestOtherCertificateErrorsKeepTheirText(t *testing.T) {
+	invalid := x509.CertificateInvalidError{Cert: new(x509.Certificate), Reason: x509.IncompatibleUsage}
+	u := &url.URL{Scheme: "wss", Host: "example.com"}
+	require.EqualError(t, explain(u, new(secrets), invalid), invalid.Error())
+}

@@ -270,6 +270,52 @@ func TestSuccessReleasesWaitersPastOneThatHangs(t *testing.T) {
 	}
 }
 
+// A call hangs in its second try, which has begun after its wait, when another call connects.
+func TestSuccessReleasesNoCallThatTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Bool
+		var tries int
+		type hangs struct{}
+		d := &dialer.Dialer{
+			Policy:         &backoff.Exponential{Base: time.Hour, Jitter: backoff.JitterNone},
+			MaxElapsed:     -1,
+			ConnectTimeout: 2 * time.Hour,
+		}
+		d.DialOnce = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if ctx.Value(hangs{}) != nil {
+				if tries++; tries == 2 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+			}
+			if !back.Load() {
+				return nil, syscall.ECONNREFUSED
+			}
+			time.Sleep(time.Second)
+			return new(net.TCPConn), nil
+		}
+		short, cancel := context.WithTimeout(context.WithValue(ctx, hangs{}, true), 2*time.Hour)
+		defer cancel()
+		var hanging, others sync.WaitGroup
+		hanging.Go(func() {
+			_, err := d.DialContext(short, "tcp", where)
+			assert.Error(t, err)
+		})
+		time.Sleep(time.Minute)
+		for range 3 {
+			others.Go(func() { connects(t, d) })
+		}
+		time.Sleep(time.Hour - 30*time.Second) // the others wait for 30 s more
+		back.Store(true)
+		began := time.Now()
+		connects(t, d)
+		others.Wait()
+		require.Equal(t, 4*time.Second, time.Since(began))
+		hanging.Wait()
+		require.Equal(t, 2, tries)
+	})
+}
+
 // The only call of a Dialer waits like connect_retry: its waits grow up to a minute.
 func TestLoneDialWaitsLongerAndLonger(t *testing.T) {
 	var tries, runs, longest float64
