@@ -112,6 +112,11 @@ func TestFirstFamilyThatIsFoundIsDialed(t *testing.T) {
 				if c.err != "" {
 					require.EqualError(t, err, c.err)
 					require.Equal(t, backoff.ReasonDNS, backoff.ReasonOf(err))
+					var failure *net.DNSError
+					require.ErrorAs(t, err, &failure)
+					require.Equal(t, c.err != late, failure.IsNotFound)
+					require.Equal(t, c.err == late, failure.IsTimeout)
+					require.Equal(t, c.err == late, failure.IsTemporary)
 				}
 				l.close()
 				require.Equal(t, c.took, time.Since(begun), "the other family is not waited for")

@@ -102,3 +102,20 @@ func FuzzSOCKS5(f *testing.F) {
 		require.NotContains(t, err.Error(), "ppasswd")
 	})
 }
+
+// Without a user no login is offered.
+func TestSOCKS5RequestsAreExact(t *testing.T) {
+	for methods, user := range map[string]*url.Userinfo{
+		"\x05\x01\x00":     nil,
+		"\x05\x02\x00\x02": url.User("me"), // who need not log in
+	} {
+		var sent bytes.Buffer
+		answers := strings.NewReader("\x05\x00" + "\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+		c := struct {
+			io.Reader
+			io.Writer
+		}{answers, &sent}
+		require.NoError(t, socks5(c, user, "192.0.2.1:80"))
+		require.Equal(t, methods+"\x05\x01\x00\x01\xc0\x00\x02\x01\x00\x50", sent.String())
+	}
+}
