@@ -331,3 +331,27 @@ func TestRefetchCountsForItsSource(t *testing.T) {
 		})
 	}
 }
+
+// Another loop over the same source knows what was given to Refetch.
+func TestRefetchCountsForNextLoop(t *testing.T) {
+	withStore(t, &store{last: 5}, &options{AwaitSubscribed: true}, func(s *scene) {
+		s.b.Refetch("a", 2)
+		s.want("a: stale 6-", "a: healed 5")
+		s.stop()
+		<-s.ended
+		s.read()
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: healed 5")
+	})
+}
+
+// A stream that Refetch begins needs a snapshot, and a place.
+func TestRefetchBeginsStream(t *testing.T) {
+	p := &store{last: 5}
+	withStore(t, p, &options{Past: p.past, Snapshot: p.snapshot, Streams: 2}, func(s *scene) {
+		s.b.Refetch("b", 0)
+		s.b.Refetch("c", 0)
+		s.wantAsked("b snapshot")
+		require.Equal(t, 2, s.b.Stats().Streams)
+	})
+}
