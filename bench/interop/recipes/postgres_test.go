@@ -74,6 +74,10 @@ func TestPostgres(t *testing.T) {
 		require.False(t, seen[line], "%s came twice", line)
 		seen[line] = true
 	}
+	full := pipe(t, "postgres", "-url", url)
+	full.kill()
+	full.startFull()
+	full.waitFull()
 	t.Logf("%d of 812 changes were seen one by one, the others with the one after them", len(seen))
 }
 
