@@ -95,6 +95,11 @@ var allKinds = []happening{
 	}},
 	{"kill", 2, func(w *world, r *rand.Rand, e Event) {
 		w.oneByOne("kill", func(p *conntest.Pipe) { p.Cut(conntest.Both, 0) })
+		for _, p := range w.network.Conns(address) { // those that have come meanwhile
+			if !w.had(p, "kill") {
+				w.note(p, "kill")
+			}
+		}
 		w.server.Close()
 		time.Sleep(upTo(r, 8*time.Second))
 		w.server.Start()

@@ -132,6 +132,8 @@ func (w *world) goodbyes() {
 	}
 	for _, s := range w.sessions {
 		ready := s.ready && s.endedAt >= w.shut
+		// A hook that blocks may keep a session that has lost its connection.
+		ready = ready && (s.departedAt == 0 || s.departedAt >= w.shut)
 		replaced := s.end == nil || s.end.planned || s.reason == backoff.ReasonSlowReader
 		if !ready || replaced || s.pipe == nil || len(w.piped(s.pipe).faults) > 0 {
 			continue

@@ -12,6 +12,9 @@ func (w *world) depart(session uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.peers, session)
+	if s := w.sessions[session]; s != nil {
+		s.departedAt = w.now()
+	}
 }
 
 // endOthers closes all sessions except one that has just logged in, if the server allows only one.

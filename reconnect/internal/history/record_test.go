@@ -105,6 +105,7 @@ type session struct {
 	reason         backoff.Reason // of the end
 	endedAt        time.Duration
 	lostAt         time.Duration // when Layer.Lost was called; -1: not yet
+	departedAt     time.Duration // when the server saw the end, or 0
 	delivered      bool          // a message was handed to the reader in OnSession
 	delivering     bool          // Deliver was called
 	probes         int

@@ -49,11 +49,15 @@ func (w *world) spares(kind string) bool {
 	return w.set.Spares && !resets && !slices.Contains(unspared, kind)
 }
 
+// allWords is what a Conn whose write has failed takes at most for what had come.
+const allWords = 30 * time.Second
+
 // lastWords is what a session is to deliver whose peer resets the connection.
 type lastWords struct {
 	all     position
 	closed  bool          // a close frame comes after that
-	heardAt time.Duration // when the reader got the last message, or when the peer had sent all
+	sentAt  time.Duration // when the peer had sent all
+	heardAt time.Duration // when the reader got the last message, or sentAt
 	paused  bool          // the reader took a second or more for one message, and the Conn does not wait for that
 }
 
@@ -187,7 +191,7 @@ func (w *world) expectWords(p *conntest.Pipe, s *session, words *lastWords) {
 	ready := s.ready && s.lostAt < 0 && now.State == reconnect.StateReady && now.Session == s.number
 	only := len(w.piped(p).faults) == 1 && w.set.Stall == 0
 	if keeps && reads && ready && only && !w.calmed.Load() && !now.Rotating && !w.rotating() {
-		words.heardAt = w.now()
+		words.sentAt, words.heardAt = w.now(), w.now()
 		s.words = words
 	}
 }
@@ -199,6 +203,9 @@ func (w *world) wordsAreHeard(s *session, seam *reconnect.Seam) {
 		return
 	}
 	if w.pauses(s); s.words.paused || len(w.piped(s.pipe).faults) > 1 {
+		return
+	}
+	if w.now()-s.words.sentAt >= allWords {
 		return
 	}
 	w.check(HeardBeforeReset, s.reached(s.words.all),
@@ -218,6 +225,9 @@ func (w *world) waitsAsAdvised(s *session) {
 		return
 	}
 	if len(w.piped(s.pipe).faults) > 1 || w.acted || w.blocked || w.now()-s.words.heardAt >= time.Second {
+		return
+	}
+	if w.now()-s.words.sentAt >= allWords {
 		return
 	}
 	w.restartAt = w.now() + restartWait

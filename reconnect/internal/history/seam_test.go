@@ -32,8 +32,9 @@ func (w *world) seamIsTrue(seam *reconnect.Seam) {
 	for n := seam.Session + 2; next != nil && !next.ready && w.sessions[n] != nil; n++ {
 		next = w.sessions[n]
 	}
-	// In the widened library the reader may come between the step that makes a session ready and SessionReady.
-	ready := next != nil && (next.ready || yield.Used() && next.opened)
+	// The reader may come between the step that makes a session ready and SessionReady, if the gate's function is
+	// slow, or in the widened library.
+	ready := next != nil && (next.ready || (w.acted || yield.Used()) && next.opened)
 	w.check(OverlapIsTrue, !seam.Overlapped || overlaps && w.rotated && ready,
 		"no session was ready beside %d: %+v", s.number, seam)
 	w.overlapIsWhole(seam, s, next)

