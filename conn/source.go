@@ -20,6 +20,7 @@ type source struct {
 	full  bool             // the last read filled its buffer: more has probably come
 	begun bool             // something of the message under way has come
 	timed bool             // and the watchdog runs for it
+	spent time.Duration    // which calls of ReadWhole have waited for it
 	by    caller           // which method reads
 	mute  error            // why a ping could not be answered, or nil
 
@@ -59,7 +60,7 @@ var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 func (s *source) ask(p []byte) (int, error) {
 	if s.begun && !s.timed {
 		s.timed = true
-		s.wire.message.begin(s.wire)
+		s.wire.message.resume(s.wire, s.spent)
 	}
 	if err := s.mute; err != nil {
 		defer after(lastWords, func() { s.wire.end(err); s.wire.Cut() })()
@@ -102,19 +103,22 @@ func (s *source) announce() {
 // bytes of the next message have come. The next Read may come late or never, so an empty buffer is
 // released here.
 func (s *source) finish(more bool) {
-	s.unwatch()
-	s.begun = more
+	if s.timed {
+		s.timed = false
+		s.wire.message.end()
+	}
+	s.begun, s.spent = more, 0
 	if len(s.win) == 0 {
 		s.release()
 	}
 }
 
-// unwatch stops the watchdog of the message under way, because no Read waits for the message now. The next wait starts
-// it again.
-func (s *source) unwatch() {
+// pause stops the watchdog of the message under way, because no Read waits for the message now. The next wait starts
+// it again, with the time so far.
+func (s *source) pause() {
 	if s.timed {
 		s.timed = false
-		s.wire.message.end()
+		s.spent = s.wire.message.pause()
 	}
 }
 

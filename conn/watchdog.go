@@ -41,7 +41,10 @@ func (d *watchdog) ensure(wire *Wire) *watch {
 	return w
 }
 
-func (d *watchdog) begin(wire *Wire) {
+func (d *watchdog) begin(wire *Wire) { d.resume(wire, 0) }
+
+// resume is begin for what has been busy before, for the time that pause has returned.
+func (d *watchdog) resume(wire *Wire, before time.Duration) {
 	if d.limit <= 0 {
 		return
 	}
@@ -49,15 +52,15 @@ func (d *watchdog) begin(wire *Wire) {
 	w.mu.Lock()
 	w.busy++
 	if w.busy == 1 {
-		w.since = now
+		w.since = now - before
 	}
 	if !w.armed && !w.closed {
 		w.armed = true
 		w.ticks.Add(1)
 		if w.timer == nil {
-			w.timer = time.AfterFunc(d.limit, w.tick)
+			w.timer = time.AfterFunc(d.limit-before, w.tick)
 		} else {
-			w.timer.Reset(d.limit)
+			w.timer.Reset(d.limit - before)
 		}
 	}
 	w.mu.Unlock()
@@ -74,6 +77,19 @@ func (d *watchdog) end() {
 		w.since = clock()
 	}
 	w.mu.Unlock()
+}
+
+// pause is end for the only one that is busy, which will continue. It returns for how long it was busy, so that
+// resume can count that.
+func (d *watchdog) pause() (busy time.Duration) {
+	if d.limit <= 0 {
+		return 0
+	}
+	w := d.watch.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
+	return clock() - w.since
 }
 
 // once is begin for something rare, of which nothing is kept. The caller calls end.

@@ -22,7 +22,7 @@ func (c *WebSocket) ReadWhole(buf []byte) (m Message, more, whole bool) {
 	}
 	s.by = byRead
 	if !whole {
-		s.unwatch()
+		s.pause()
 	}
 	more = len(s.win) > 0
 	turn.end()

@@ -245,6 +245,24 @@ func TestAMessageThatReadWholeHasLeftIsNotLate(t *testing.T) {
 	})
 }
 
+// What calls of ReadWhole have waited for the network counts for the time limit of the message.
+func TestTimeOfReadWholeInsideMessageCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{Limits: Limits{MessageTimeout: second}})
+		l.send(frame(fin|text, "hello")[:4])
+		for range 2 {
+			lead := l.leading(nil)
+			time.Sleep(2 * second / 5)
+			l.Wake()
+			require.Equal(t, led{more: true}, lead())
+			time.Sleep(10 * second)
+		}
+		began, slow := time.Now(), new(SlowMessageError)
+		require.ErrorAs(t, l.reading()(), &slow)
+		require.Equal(t, second/5, time.Since(began))
+	})
+}
+
 // foreign is a connection with an error of its own for a deadline, as a stream of yamux is.
 type foreign struct{ net.Conn }
 
