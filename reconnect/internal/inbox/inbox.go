@@ -23,7 +23,7 @@ type Inbox struct {
 	full   atomic.Bool  // written under mu
 	idle   atomic.Bool  // there is nothing, and a reader waits at wake, or reads the link, or is about to; written under mu
 	fresh  atomic.Bool  // the reader gives no buffer, so that each message needs a slice of its own
-	room   xsync.Signal // a full inbox has room again
+	room   xsync.Signal // a message of a full inbox was taken
 
 	// Owned by the producer.
 	begun      bool   // a message is being read into what Buffer returned
@@ -300,8 +300,8 @@ func (in *Inbox) settle() {
 		in.taken.free()
 		in.taken, in.next = nil, 0
 	}
-	if in.full.Load() && !in.left().full() {
-		in.full.Store(false)
+	if in.full.Load() {
+		in.full.Store(in.left().full())
 		in.room.Broadcast()
 	}
 }

@@ -149,6 +149,28 @@ func TestSeamsForDroppedMessagesAreJoinedToo(t *testing.T) {
 	}
 }
 
+// Whoever waits for room learns of each message that is taken, also while the others are larger than Bytes.
+func TestRoomIsSignaledAtEachMessageOfFullInbox(t *testing.T) {
+	in := inbox.New(inbox.Options{Messages: 9, Bytes: 100}, new(inbox.Counts))
+	for _, size := range []int{10, 10, 200} {
+		data := make([]byte, size)
+		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data}, Session: 1}, inbox.FromLink))
+	}
+	in.Publish()
+	for n := range 3 {
+		require.True(t, in.Full())
+		room := in.Room()
+		_, empty := in.Take(t.Context(), new(inbox.Item), nil)
+		require.Nil(t, empty)
+		select {
+		case <-room:
+		default:
+			require.Fail(t, "no signal", "message %d", n)
+		}
+	}
+	require.False(t, in.Full())
+}
+
 // Held holds as many messages as the inbox has room for; those without data count as 64 bytes.
 func TestHeldIsFullWhenTheInboxWouldBe(t *testing.T) {
 	for _, c := range []struct{ messages, bytes, size, full int }{

@@ -153,10 +153,11 @@ func (in *Inbox) drop() {
 	}
 }
 
-// Full reports whether there is no room. Room says when there is some again.
+// Full reports whether there is no room. Room says when to ask again.
 func (in *Inbox) Full() bool { return in.full.Load() }
 
-// Room returns a channel that is closed when a full inbox has room again. Ask Full after it.
+// Room returns a channel that is closed when a message of a full inbox is taken, also if there is no room
+// after that, because the messages are larger than Bytes together. Ask Full after it.
 func (in *Inbox) Room() <-chan struct{} { return in.room.Wait() }
 
 // Overfull reports whether there is more than fits, by as much as may be held of one session.
