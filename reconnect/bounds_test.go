@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // bound is a limit that an option sets, or that its documentation names.
@@ -733,19 +734,6 @@ func rotatedAfter(s *scene, a reconnect.Advice, source rand.Source) time.Duratio
 }
 
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
-	var tested []string
-	for _, b := range bounds {
-		tested = append(tested, b.name)
-	}
-	for _, b := range timeBounds {
-		tested = append(tested, b.name)
-	}
-	for _, d := range drawn {
-		tested = append(tested, d.option)
-	}
-	options := numbers(reflect.TypeFor[reconnect.Options](), "", nil)
-	require.NotEmpty(t, options)
-	for name := range options {
-		require.Contains(t, tested, name)
-	}
+	options := map[string]reflect.Type{"": reflect.TypeFor[reconnect.Options]()}
+	require.Empty(t, numeric.WithoutRow(options, bounds, timeBounds, drawn))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // drawn is an option that bounds a time which a policy draws, or the default of such an option.
@@ -192,24 +193,10 @@ func TestKindOfNumberInRetryAfterIsExact(t *testing.T) {
 }
 
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
-	var tested []string
-	for _, d := range append(waitsDrawn, handshakesDrawn...) {
-		tested = append(tested, d.name)
+	options := map[string]reflect.Type{
+		"Exponential.": reflect.TypeFor[backoff.Exponential](),
+		"Adaptive.":    reflect.TypeFor[backoff.Adaptive](),
+		"SlowWait.":    reflect.TypeFor[backoff.SlowWait](),
 	}
-	for _, d := range slowDrawn {
-		tested = append(tested, d.name)
-	}
-	for _, l := range limits {
-		tested = append(tested, l.name)
-	}
-	for _, options := range []reflect.Type{
-		reflect.TypeFor[backoff.Exponential](), reflect.TypeFor[backoff.Adaptive](),
-		reflect.TypeFor[backoff.SlowWait](),
-	} {
-		for _, field := range reflect.VisibleFields(options) {
-			if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
-				require.Contains(t, tested, options.Name()+"."+field.Name)
-			}
-		}
-	}
+	require.Empty(t, numeric.WithoutRow(options, waitsDrawn, handshakesDrawn, slowDrawn, limits))
 }

@@ -2,9 +2,7 @@ package drain_test
 
 import (
 	"context"
-	"maps"
 	"reflect"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/drain"
+	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // bounds are the limits on closers.
@@ -186,23 +185,9 @@ func TestDrawsStayInTheirRange(t *testing.T) {
 }
 
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
-	tested := slices.Collect(maps.Keys(drawn))
-	for _, b := range bounds {
-		tested = append(tested, b.name)
+	options := map[string]reflect.Type{
+		"":        reflect.TypeFor[drain.Options](),
+		"Advice.": reflect.TypeFor[drain.Advice](),
 	}
-	for _, b := range timeBounds {
-		tested = append(tested, b.name)
-	}
-	for _, l := range limits {
-		tested = append(tested, l.name)
-	}
-	for path, options := range map[string]reflect.Type{
-		"": reflect.TypeFor[drain.Options](), "Advice.": reflect.TypeFor[drain.Advice](),
-	} {
-		for _, field := range reflect.VisibleFields(options) {
-			if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
-				require.Contains(t, tested, path+field.Name)
-			}
-		}
-	}
+	require.Empty(t, numeric.WithoutRow(options, bounds, timeBounds, limits, drawn))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // timeBound is a time that an option sets, or that the documentation names.
@@ -246,23 +247,9 @@ func TestTimeoutsAreExact(t *testing.T) {
 }
 
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
-	var tested []string
-	for _, b := range timeBounds {
-		tested = append(tested, b.name)
+	options := map[string]reflect.Type{
+		"DialOptions.": reflect.TypeFor[schedule.DialOptions](),
+		"Timeout.":     reflect.TypeFor[schedule.Timeout](),
 	}
-	for _, d := range drawn {
-		tested = append(tested, d.name)
-	}
-	for _, c := range timeouts {
-		tested = append(tested, c.name)
-	}
-	for _, options := range []reflect.Type{
-		reflect.TypeFor[schedule.DialOptions](), reflect.TypeFor[schedule.Timeout](),
-	} {
-		for _, field := range reflect.VisibleFields(options) {
-			if v := reflect.Zero(field.Type); v.CanInt() || v.CanFloat() {
-				require.Contains(t, tested, options.Name()+"."+field.Name)
-			}
-		}
-	}
+	require.Empty(t, numeric.WithoutRow(options, timeBounds, drawn, timeouts))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/budget/redisgate"
+	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // rate lets n dials begin in 10 s.
@@ -318,36 +319,10 @@ func requireLogins(t *testing.T, o redisgate.LoginsOptions, ok bool) {
 	}
 }
 
-// numbers returns the names of the numeric options in a struct, with those in structs inside.
-func numbers(options reflect.Type, path string) (names []string) {
-	for _, field := range reflect.VisibleFields(options) {
-		v := reflect.Zero(field.Type)
-		switch {
-		case !field.IsExported():
-		case v.CanInt() || v.CanFloat():
-			names = append(names, path+field.Name)
-		case v.Kind() == reflect.Struct:
-			names = append(names, numbers(field.Type, path+field.Name+".")...)
-		}
-	}
-	return names
-}
-
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
-	var tested []string
-	for _, b := range bounds {
-		tested = append(tested, b.name)
+	options := map[string]reflect.Type{
+		"":               reflect.TypeFor[redisgate.Options](),
+		"LoginsOptions.": reflect.TypeFor[redisgate.LoginsOptions](),
 	}
-	for _, b := range timeBounds {
-		tested = append(tested, b.name)
-	}
-	for _, r := range ranges {
-		tested = append(tested, r.name)
-	}
-	for _, name := range numbers(reflect.TypeFor[redisgate.Options](), "") {
-		require.Contains(t, tested, name)
-	}
-	for _, name := range numbers(reflect.TypeFor[redisgate.LoginsOptions](), "LoginsOptions.") {
-		require.Contains(t, tested, name)
-	}
+	require.Empty(t, numeric.WithoutRow(options, bounds, timeBounds, ranges))
 }
