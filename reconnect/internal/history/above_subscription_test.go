@@ -308,10 +308,13 @@ func (t *topics) look() {
 	}
 }
 
-// agreed reports whether the server has agreed to a key in a session that lives. The caller holds world.mu.
+// agreed reports whether the server has agreed to a key in a session that lives, or has ended at this instant, perhaps
+// after the Set was read. The caller holds world.mu.
 func (t *topics) agreed(key string) bool {
 	for _, r := range t.requests {
-		if r.op == subscription.OpSubscribe && r.agreed && !t.w.of(r.session).done && slices.Contains(r.keys, key) {
+		s := t.w.of(r.session)
+		lives := !s.done || s.endedAt == t.w.now()
+		if lives && r.op == subscription.OpSubscribe && r.agreed && slices.Contains(r.keys, key) {
 			return true
 		}
 	}
