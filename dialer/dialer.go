@@ -42,33 +42,33 @@ import (
 //	grpc.WithContextDialer(...)                             // gRPC: network "tcp", MaxElapsed: time.Second
 //
 // The zero value suits all of them but gRPC, which needs that MaxElapsed. This table, in which gRPC has
-// the zero value, is about a server that is away for a minute, while each client makes 20 calls per second
-// (14 in the runs of the table), each with a limit of 1 s. The values are medians of five runs
-// of "go run ./dial" in bench/interop, with those of a net.Dialer in parentheses:
+// the zero value, is about a server that is away for a minute, while each client makes 20 calls per second,
+// each with a limit of 1 s. The values are medians of five runs of "go run ./dial" in bench/interop, with
+// those of a net.Dialer in parentheses:
 //
 //	client, its connections   tries/s      dials in progress   a call fails     back after, s
-//	net/http, no limit        16 (14)      8 (0)               immediately      0.04 (0.04)
-//	net/http, at most 4       2 (14)       4 (0)               at its limit     0.4 (0.04)
-//	pgxpool, at most 4        2 (14)       4 (0)               at its limit     0.1 to 0.6 (0.1)
-//	gRPC                      0.3 (0.1)    1 (0)               see below        4.2 (11)
-//	go-redis                  1.7 (1.3)    1 (0)               after 0.1 s      0.3 (0.6)
-//	a loop that only dials    0.1 (0.9)    1 (0)               after 127 s      23 (0.5)
+//	net/http, no limit        22 (20)      8 (0)               immediately      0.04 (less than 0.01)
+//	net/http, at most 4       2 (20)       4 (0)               at its limit     0.5 (0.04)
+//	pgxpool, at most 4        2 (20)       4 (0)               at its limit     0.1 (0.03)
+//	gRPC                      0.3 (0.1)    1 (0)               see below        4.3 (14)
+//	go-redis                  1.7 (1.3)    1 (0)               after 0.1 s      0.3 (0.7)
+//	a loop that only dials    0.1 (1)      1 (0)               after 127 s      14 (0.6)
 //
 // Settings, and what they cost:
 //
 //   - net/http needs none. When the server is back, up to 8 connections are made that are not needed.
 //   - A pool with a limit on connections, such as pgxpool or http.Transport with MaxConnsPerHost: all
 //     its connections may be waiting, so that calls fail at their limit. With MaxElapsed: time.Second
-//     the pool makes 15 tries per second instead of 2, and is back after less than 0.1 s. A pool with
+//     the pool makes 16 tries per second instead of 2, and is back after 0.1 s. A pool with
 //     one connection is a lone call, with waits of up to a minute: set that MaxElapsed.
 //   - gRPC redials. With the zero value its calls that do not wait for a connection fail at their limit
 //     during the first dial, which takes 20 s, and then immediately. With MaxElapsed: time.Second they
 //     fail immediately after a second, as with a net.Dialer, and gRPC's backoff decides when it is
-//     back (12 s).
+//     back (16 s).
 //   - go-redis: DialerRetries: 1, because it repeats dials too.
 //   - A loop waits as connect_retry does, so that a lone program is back up to a minute late. A smaller
 //     Cap in Policy costs tries: with MaxElapsed: time.Second and a second between the calls the loop
-//     makes 1.3 tries per second, and is back after 0.1 s.
+//     makes 1.4 tries per second, and is back after 0.2 s.
 //
 // Rules for these clients:
 //
