@@ -8,8 +8,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,6 +46,19 @@ func upgraded(data string) garbage {
 var anyGarbage = []garbage{
 	text(""), text("\x00"), text("not a frame\r\n"),
 	text("HTTP/1.1 400 Bad Request\r\n\r\n"), text(strings.Repeat("\xff", 100)),
+}
+
+// untilThirty appends messages of the protocol with random content to kinds, so that there are thirty.
+func untilThirty(kinds []garbage, framed func(r *rand.Rand, content []byte) garbage) []garbage {
+	r := rand.New(rand.NewPCG(1, 0))
+	for len(kinds) < 30 {
+		content := make([]byte, r.IntN(100))
+		for i := range content {
+			content[i] = byte(r.Uint32())
+		}
+		kinds = append(kinds, framed(r, content))
+	}
+	return kinds
 }
 
 // front is a proxy for a server.
@@ -117,34 +132,42 @@ var (
 )
 
 // survive runs a recipe for each of kinds, whose first connection gets that garbage. The recipe must
-// then print want for badLines. At the end it runs one whose server becomes mute, and interrupts it.
+// then print want for badLines. Six run at the same time. At the end it runs one whose server becomes mute, and interrupts it.
 func survive(t *testing.T, name, at string, kinds []garbage, args func(address string, n int) []string,
 	want ...string) {
+	require.Len(t, kinds, 30)
 	var first *piped
-	for n, g := range kinds {
-		f := newFront(t, at, g)
-		var p *piped
-		if first == nil {
-			p = pipe(t, name, args(f.address, n)...)
-			first = p
-		} else {
-			p = first.twin(args(f.address, n)...)
+	n := 0
+	for together := range slices.Chunk(kinds, 6) {
+		fronts := make([]*front, len(together))
+		running := make([]*piped, len(together))
+		for i, g := range together {
+			fronts[i] = newFront(t, at, g)
+			if first == nil {
+				first = pipe(t, name, args(fronts[i].address, n)...)
+				running[i] = first
+			} else {
+				running[i] = first.twin(args(fronts[i].address, n)...)
+			}
+			running[i].feed(badLines...)
+			n++
 		}
-		p.feed(badLines...)
-		eventually(t, "all lines come", func() bool { return len(p.lines()) >= len(want) })
-		require.Equal(t, want, p.lines())
-		require.Contains(t, p.read(".notes"), "line left out: longer than 64 KiB")
-		require.NotContains(t, p.read(".notes"), "goroutine ")
-		require.Positive(t, f.passed.Load(), "the garbage was not enough")
-		p.kill()
+		for i, p := range running {
+			eventually(t, "all lines come", func() bool { return len(p.lines()) >= len(want) })
+			require.Equal(t, want, p.lines())
+			require.Contains(t, p.read(".notes"), "line left out: longer than 64 KiB")
+			require.NotContains(t, p.read(".notes"), "goroutine ")
+			require.Positive(t, fronts[i].passed.Load(), "the garbage was not enough")
+			p.kill()
+		}
 	}
 	if name == "postgres" {
 		return // it leaves Ctrl-C to the system
 	}
 	best := time.Hour
-	for n := 0; n < interruptAttempts && best >= interruptLimit; n++ {
+	for ; n < len(kinds)+interruptAttempts && best >= interruptLimit; n++ {
 		f := newFront(t, at, nil)
-		p := first.twin(args(f.address, len(kinds)+n)...)
+		p := first.twin(args(f.address, n)...)
 		p.feed("one")
 		eventually(t, "the line comes", func() bool { return len(p.lines()) == 1 })
 		f.mute.Lock()
@@ -166,6 +189,9 @@ func TestAMQPAfterGarbage(t *testing.T) {
 		text("\x09\x00\x00\x00\x00\x00\x01\x00\x00"),                 // an unknown type, and no end
 		text("\x01\x00\x00\x00\x00\x00\x05\x00\x0a\x00\x0a\x00\x00"), // another end than 0xce
 	)
+	kinds = untilThirty(kinds, func(r *rand.Rand, content []byte) garbage {
+		return text(fmt.Sprintf("%c\x00\x00\x00\x00\x00%c%s\xce", 1+r.IntN(4), len(content), content)) // a frame of channel 0
+	})
 	survive(t, "amqp", broker.Address, kinds, func(address string, n int) []string {
 		return []string{"-url", "amqp://guest:guest@" + address + "/", "-queue", fmt.Sprint("garbage-", n)}
 	}, goodLines...)
@@ -183,6 +209,9 @@ func TestMQTTAfterGarbage(t *testing.T) {
 		upgraded("\x00\x00"),             // an unknown type
 		upgraded("\xe0\x02\x8e\x00"),     // DISCONNECT: the session was taken over
 	)
+	kinds = untilThirty(kinds, func(r *rand.Rand, content []byte) garbage {
+		return upgraded(string([]byte{byte(r.IntN(16) << 4), byte(len(content))}) + string(content))
+	})
 	survive(t, "mqtt", broker.Address, kinds, func(address string, n int) []string {
 		name := fmt.Sprint("garbage-", n)
 		return []string{"-url", "ws://" + address, "-id", name, "-topic", name}
@@ -201,6 +230,9 @@ func TestPostgresAfterGarbage(t *testing.T) {
 		text("Z\x00\x00\x00\x05I"),                                  // ReadyForQuery before the login
 		text("R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I"), // a login, and then the end
 	)
+	kinds = untilThirty(kinds, func(r *rand.Rand, content []byte) garbage {
+		return text(fmt.Sprintf("%c\x00\x00\x00%c%s", "RSKZENDTC"[r.IntN(9)], 4+len(content), content))
+	})
 	survive(t, "postgres", s.Address, kinds, func(address string, _ int) []string {
 		return []string{"-url", strings.Replace(url, s.Address, address, 1)}
 	}, "copied by session 1", "value before <nil> false", "value \xff\x00\xfe <nil> false",
