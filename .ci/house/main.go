@@ -1,11 +1,15 @@
-// Command house compares package reconnect with limits on its shape: how many of its types and functions use each
-// other in a circle, and which structs hold a Conn. Lower a limit when the circle becomes smaller. Lines are printed
-// and not limited, because a limit on lines is met by packing them. Run it at the root of the module:
-// go run ./.ci/house
+// Command house compares what a reader of the library meets with ceilings, which only fall: how many
+// functions in how many files are on each of some ways through a Conn, how many exported names and words of
+// documentation there are, how many types and functions of package reconnect use each other in a circle, and
+// which structs hold a Conn. Lower a ceiling when you are below it. Lines are printed and not limited,
+// because a limit on lines is met by packing them. Run it at the root of the module:
+//
+//	go run ./.ci/house
+//	go run ./.ci/house -walks DIR    # each way as a text, in a directory
 package main
 
 import (
-	"bytes"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -14,7 +18,6 @@ import (
 	"go/types"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +32,10 @@ var holders = []string{"keeper", "replacement"}
 
 const path = "github.com/redial-go/redial/reconnect"
 
+var texts = flag.String("walks", "", "a directory for the text of each walk")
+
 func main() {
+	flag.Parse()
 	p, err := load()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
@@ -37,7 +43,21 @@ func main() {
 	}
 	h := p.measure()
 	fmt.Printf("files %d, lines %d, knot %d types with %d lines\n", h.files, h.lines, len(h.knot), h.knotLines)
-	wrong := h.wrong()
+	f, err := readFace()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(2)
+	}
+	fmt.Printf("%d public packages, %d exported names, %d words of documentation\n", f.packages, f.names, f.words)
+	walks, err := readWalks(*texts)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(2)
+	}
+	for _, w := range walks {
+		fmt.Println(w)
+	}
+	wrong := slices.Concat(h.wrong(), f.wrong(), tooLong(walks))
 	for _, w := range wrong {
 		fmt.Println("house:", w)
 	}
@@ -81,14 +101,12 @@ type source struct {
 
 // load parses and checks the package. Its imports are read from the compiler's export data.
 func load() (*source, error) {
-	var stdout, stderr bytes.Buffer
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./reconnect")
-	list.Stdout, list.Stderr = &stdout, &stderr
-	if err := list.Run(); err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+	list, err := output("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./reconnect")
+	if err != nil {
+		return nil, err
 	}
 	exports := map[string]string{}
-	for line := range strings.Lines(stdout.String()) {
+	for line := range strings.Lines(list) {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		exports[name] = file
 	}
@@ -166,18 +184,26 @@ func funcOwner(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
 	}
-	t := d.Recv.List[0].Type
-	if star, ok := t.(*ast.StarExpr); ok {
-		t = star.X
-	}
-	if index, ok := t.(*ast.IndexExpr); ok {
-		t = index.X
-	}
-	name := t.(*ast.Ident).Name
+	name := receiver(d)
 	if name == "Conn" && d.Name.IsExported() {
 		return "Conn(API)"
 	}
 	return name
+}
+
+// receiver returns the name of the type of a method's receiver.
+func receiver(d *ast.FuncDecl) string {
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	switch generic := t.(type) {
+	case *ast.IndexExpr:
+		t = generic.X
+	case *ast.IndexListExpr:
+		t = generic.X
+	}
+	return t.(*ast.Ident).Name
 }
 
 // holdsConn notes the fields of a struct that are a *Conn.

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// face is what the public packages of the root module show to users.
+type face struct {
+	packages int
+	names    int // exported constants, variables, functions, types, methods and fields
+	words    int // of go doc -all
+}
+
+// largestFace has the ceilings.
+var largestFace = face{packages: 19, names: 1501, words: 66435}
+
+// wrong returns each ceiling that is exceeded.
+func (f *face) wrong() (list []string) {
+	compare := func(what string, n, most int) {
+		if n > most {
+			list = append(list, fmt.Sprintf("%d %s, at most %d may be", n, what, most))
+		}
+	}
+	compare("public packages", f.packages, largestFace.packages)
+	compare("exported names", f.names, largestFace.names)
+	compare("words of documentation", f.words, largestFace.words)
+	return list
+}
+
+// readFace counts what the public packages show.
+func readFace() (*face, error) {
+	list, err := output("go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "./...")
+	if err != nil {
+		return nil, err
+	}
+	f := &face{}
+	for line := range strings.Lines(list) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if strings.Contains(path, "/internal/") || strings.Contains(path+"/", "/examples/") {
+			continue
+		}
+		names, err := exported(path, dir)
+		if err != nil {
+			return nil, err
+		}
+		text, err := output("go", "doc", "-all", path)
+		if err != nil {
+			return nil, err
+		}
+		f.packages++
+		f.names += names
+		f.words += len(strings.Fields(text))
+	}
+	return f, nil
+}
+
+// exported counts the exported names of a package.
+func exported(path, dir string) (n int, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return 0, err
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "_js.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		if err != nil {
+			return 0, err
+		}
+		files = append(files, f)
+	}
+	p, err := doc.NewFromFiles(set, files, path)
+	if err != nil {
+		return 0, err
+	}
+	values := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, name := range v.Names {
+				if ast.IsExported(name) {
+					n++
+				}
+			}
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	n += len(p.Funcs)
+	for _, t := range p.Types {
+		values(t.Consts)
+		values(t.Vars)
+		n += 1 + len(t.Funcs) + len(t.Methods)
+		ast.Inspect(t.Decl, func(node ast.Node) bool {
+			list, ok := node.(*ast.FieldList)
+			if _, function := node.(*ast.FuncType); function {
+				return false
+			}
+			for i := 0; ok && i < len(list.List); i++ {
+				for _, name := range list.List[i].Names {
+					if name.IsExported() {
+						n++
+					}
+				}
+			}
+			return true
+		})
+	}
+	return n, nil
+}
+
+// output runs a command and returns its standard output.
+func output(name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	c := exec.Command(name, args...)
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, &stderr)
+	}
+	return stdout.String(), nil
+}
