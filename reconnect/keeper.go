@@ -258,10 +258,17 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	l.stop(&k.c.life.watch, err)
 	_, ready := s.end()
 	side := k.side()
+	reason := l.Reason(err)
+	replaced := reason == backoff.ReasonRotated
 	var dials bool
-	if l.overlaps, dials = side.lost(l, loss{err, ready, unread}); !l.overlaps {
+	if l.overlaps, dials = side.lost(l, loss{err, reason, ready, unread}); !l.overlaps {
 		k.c.state.enter(&k.seat, StateWaiting, func(st *Status) { st.Err = err })
 	}
+	left := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
+	if left && k.c.life.failure.Load() == nil {
+		reason = backoff.ReasonShutdown // the Conn was closed, whatever the last error was
+	}
+	l.ending = ending{reason: reason, planned: l.overlaps || replaced, atOnce: replaced}
 	k.c.sender.detach(&l.Link, err, l.keeps(&k.c.life, err))
 	if !ready {
 		k.neverReady(l)
@@ -295,8 +302,7 @@ func (k *keeper) neverReady(l *served) {
 // putSeam puts the seam of a session into the stream, or keeps it until the next session may have
 // resumed the stream. dials says that the next session is another supervisor's.
 func (k *keeper) putSeam(l *served, side side, err error, dials bool) {
-	how := k.ending(l, l, err)
-	seam := &Seam{Session: l.Session, Cause: err, Lost: 1, Reason: how.reason, Planned: how.planned}
+	seam := &Seam{Session: l.Session, Cause: err, Lost: 1, Reason: l.ending.reason, Planned: l.ending.planned}
 	if l.overlaps {
 		side.mark(seam)
 	}
@@ -367,16 +373,8 @@ func (k *keeper) judge(err error) backoff.Verdict {
 	return v
 }
 
-// ending: if the Conn was closed, that is why the session has ended, whatever the last error was.
-func (k *keeper) ending(_ context.Context, l *served, err error) ending {
-	atOnce := l.Reason(nil) == backoff.ReasonRotated // OverlapBreakFirst has closed the session
-	e := ending{reason: l.Reason(err), planned: l.overlaps || atOnce, atOnce: atOnce}
-	left := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
-	if left && k.c.life.failure.Load() == nil {
-		e.reason = backoff.ReasonShutdown
-	}
-	return e
-}
+// ending returns what teardown has found out.
+func (k *keeper) ending(_ context.Context, l *served, _ error) ending { return l.ending }
 
 func (k *keeper) limit(t schedule.Attempt) time.Duration {
 	d, ok := k.c.dialer.(interface {

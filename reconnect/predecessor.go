@@ -66,7 +66,7 @@ func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	how := handover.EndedBroken
-	switch l.Reason(why.err) {
+	switch why.reason {
 	case backoff.ReasonRotated:
 		if how = handover.EndedByUs; l.Crossed() {
 			how = handover.EndedByPeer // perhaps

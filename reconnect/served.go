@@ -12,10 +12,11 @@ import (
 type served struct {
 	link.Link
 
-	delivered bool // a message of it is in the stream; belongs to the supervisor, and to OnSession while that runs
-	resumed   bool // OnSession has called Resumed; likewise
-	broken    bool // a Read or Write of OnSession has failed; likewise
-	overlaps  bool // another session led before this one ended; belongs to the supervisor
+	delivered bool   // a message of it is in the stream; belongs to the supervisor, and to OnSession while that runs
+	resumed   bool   // OnSession has called Resumed; likewise
+	broken    bool   // a Read or Write of OnSession has failed; likewise
+	overlaps  bool   // another session led before this one ended; belongs to the supervisor
+	ending    ending // how it has ended; set by teardown, belongs to the supervisor
 
 	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see link.Milliseconds
 

@@ -94,6 +94,27 @@ func TestSessionDoneTellsTheReason(t *testing.T) {
 	})
 }
 
+// The session has ended before OnSeam closes the Conn, so its reason stays what the seam says.
+func TestSessionDoneHasTheReasonOfItsSeamThoughOnSeamCloses(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var seam reconnect.Seam
+		var done reconnect.SessionDone
+		c = s.open(&reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) {},
+			OnSeam: func(_ context.Context, s *reconnect.Seam) {
+				seam = *s
+				c.Close()
+			},
+			Run: reconnect.RunOptions{Trace: &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { done = e }}},
+		})
+		s.wantDial().accept().Fail(io.EOF)
+		<-c.Done()
+		require.Equal(t, backoff.ReasonHangup, seam.Reason)
+		require.Equal(t, backoff.ReasonHangup, done.Reason)
+	})
+}
+
 // The end of its context is why a session of Run ends, and so is Close for one of a Conn.
 func TestSessionDoneTellsThatWeEndedIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -27,6 +27,7 @@ type side interface {
 // loss is how a session ended.
 type loss struct {
 	err    error
+	reason backoff.Reason
 	ready  bool // the session was ready
 	unread bool // we ended it while nobody read it
 }
