@@ -148,6 +148,58 @@ func TestAMessageMayHaveManyEmptyBlocks(t *testing.T) {
 	require.Equal(t, prose(1000, 1), string(m.Data))
 }
 
+// No sender needs more for a message of the limit than twice the limit and 64 KiB.
+func TestCompressedSizeIsBounded(t *testing.T) {
+	const limit = 1000
+	const bound = 2*limit + 64<<10
+	empty := strings.Repeat("\x00\x00\x00\xff\xff", (bound-1)/5) // stored blocks, and then the header of the last one
+	for n, want := range map[int]string{
+		bound: "", bound + 1: "read: message larger than the read limit of 1000 bytes",
+	} {
+		rest := n - len(empty) - 1 // bytes of a stored block
+		blocks := empty[5:] + string([]byte{0, byte(rest), 0, byte(^rest), 0xff}) + strings.Repeat("x", rest) + "\x00"
+		require.Len(t, blocks, n)
+		for _, last := range []int{n, 1} { // bytes in the last of one or two frames
+			l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: limit}}, websocket.CompressionNoContextTakeover)
+			if last == n {
+				l.send(large(fin|rsv1|text, blocks))
+			} else {
+				l.send(large(rsv1|text, blocks[:n-last]), frame(fin, blocks[n-last:]))
+			}
+			m, err := l.Read(nil)
+			if want != "" {
+				require.EqualError(t, err, want)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, strings.Repeat("x", rest), string(m.Data))
+		}
+	}
+}
+
+// A block may say that it is the last of its stream, whatever its size. Those behind it begin a new one (RFC
+// 7692, section 7.2.3.4).
+func TestBlocksBehindAFinalBlockAreRead(t *testing.T) {
+	for _, size := range []int{0, 1, 2, 300} {
+		first := strings.Repeat("a", size)
+		final := string([]byte{1, byte(size), byte(size >> 8), byte(^size), byte(^size >> 8)}) + first
+		l := dial(t, nil, websocket.CompressionNoContextTakeover)
+		l.send(frame(fin|rsv1|text, final+"\x00\x01\x00\xfe\xffb"+"\x00"))
+		m, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, first+"b", string(m.Data))
+	}
+}
+
+// The rest of the message is in a frame that does not come.
+func TestFinalBlockOfTruncatedMessageIsNoEnd(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionNoContextTakeover)
+	l.send(frame(rsv1|text, "\x01\x01\x00\xfe\xffa"))
+	require.NoError(t, l.raw.Close())
+	_, err := l.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
 // The reader of package flate is kept in a pool.
 func TestReadingCompressedMessagesAllocatesNothing(t *testing.T) {
 	if RaceEnabled() {
