@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,20 @@ func bottom(nc net.Conn) net.Conn {
 		return l.NetConn()
 	}
 	return nc
+}
+
+// unknown is a net.Conn whose socket cannot be asked.
+type unknown struct{ net.Conn }
+
+func (unknown) SyscallConn() (syscall.RawConn, error) { return nil, net.ErrClosed }
+
+func TestSocketWithUnknownStateHasNotHungUp(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	c, err := conn.NewFramed(unknown{client}, conn.Lines{}, nil)
+	require.NoError(t, err)
+	defer c.CloseNow()
+	require.False(t, c.HungUp())
 }
 
 func TestHungUpSeesTheEndOfAHalfClosedConnection(t *testing.T) {

@@ -41,6 +41,26 @@ func TestAReaderThatCutsDoesNotSpoilTheGoodbye(t *testing.T) {
 	}
 }
 
+// The Read that has the turn has not yet given it to Close.
+func TestSecondReaderAwaitsCloseThatHasNoTurnYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turn readTurn
+		require.True(t, turn.begin())
+		turn.want()
+		returned := false
+		wait := background(func() error {
+			turn.awaitClose(nil)
+			returned = true
+			return nil
+		})
+		synctest.Wait()
+		require.False(t, returned)
+		turn.end()
+		turn.done()
+		require.NoError(t, wait())
+	})
+}
+
 func TestReadDuringCloseReturnsWhenThatHasEnded(t *testing.T) {
 	for name, cut := range map[string]bool{"at its limit": false, "by CloseNow": true} {
 		t.Run(name, func(t *testing.T) {
