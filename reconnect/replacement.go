@@ -290,3 +290,15 @@ func (r *replacement) report(err error) {
 	}
 	r.vacate()
 }
+
+// lower says that messages need not wait any more for the session after OverlapBreakFirst.
+func (r *replacement) lower() {
+	r.c.life.Bridging.Store(false)
+	r.c.life.Changed.Broadcast()
+}
+
+// endBridge is the timer's callback: messages have waited long enough.
+func (r *replacement) endBridge() {
+	r.lower()
+	r.c.sender.outbox().Strand(&r.old.Link, r.cause, nil)
+}
