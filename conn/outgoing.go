@@ -29,21 +29,23 @@ type outgoing struct {
 	pings, pongs backlog
 }
 
-// backlog bounds the control frames of one kind that wait: maxWaiting frames in the buffer, and of those after them
-// the payload of the last.
+// backlog bounds the control frames of one kind that wait: maxWaiting frames in the buffer, with payloads of
+// maxWaitingSize together, and of those after them the payload of the last.
 type backlog struct {
 	count  int    // frames in the buffer
+	size   int    // bytes of their payloads
 	late   []byte // the payload if isLate, otherwise memory for the next
 	isLate bool
 }
 
 // admit reports whether a frame may be added to the buffer. Otherwise it keeps the payload.
 func (b *backlog) admit(payload []byte) bool {
-	if b.count == maxWaiting {
+	if b.isLate || b.count == maxWaiting || b.size+len(payload) > maxWaitingSize {
 		b.late, b.isLate = append(b.late[:0], payload...), true
 		return false
 	}
 	b.count++
+	b.size += len(payload)
 	return true
 }
 
@@ -75,14 +77,14 @@ func (o *outgoing) append(first byte, key, payload []byte) {
 
 // appendLate begins a new buffer with the frame that b has kept, if it has one.
 func (o *outgoing) appendLate(op byte, b *backlog) {
-	b.count = 0
+	b.count, b.size = 0, 0
 	if !b.isLate {
 		return
 	}
 	var key [keySize]byte
 	_, _ = rand.Read(key[:]) // never fails
 	o.append(bitFIN|op, key[:], b.late)
-	b.count, b.isLate = 1, false
+	b.count, b.size, b.isLate = 1, len(b.late), false
 }
 
 // span is where the bytes of a message lie among all that are sent.

@@ -25,10 +25,13 @@ const (
 	// find their turn.
 	fragment = 32 << 10
 
-	// maxWaiting is how many answers to pings may wait, and how many pings. Of the others only the last is
-	// kept, so that a peer that does not read fills no memory of ours, and does not stop Read. The peer needs
-	// no other answer (RFC 6455, section 5.5.3), and we need no other answer to our pings.
-	maxWaiting = 256
+	// maxWaiting is how many answers to pings may wait, and how many pings, and maxWaitingSize is how many
+	// bytes of payload either have. Of the others only the last is kept, so that a peer that does not read
+	// fills no memory of ours, and does not stop Read. The peer needs no other answer (RFC 6455, section
+	// 5.5.3), and we need no other answer to our pings. What waits is written together, within one
+	// WriteTimeout, so that more of it would cut a peer that reads slowly.
+	maxWaiting     = 256
+	maxWaitingSize = 3 << 10
 )
 
 // enter returns s.out, which it makes if there is none; the caller calls leave in the end.
@@ -63,6 +66,7 @@ func (s *sender) leave() {
 	if cap(o.spare) > maxFrame {
 		o.spare = nil
 	}
+	o.moved.L, o.turn.L = nil, nil // the pool keeps no connection
 	outgoings.Put(o)
 }
 

@@ -357,12 +357,13 @@ func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 		l.wire.stream.out.mu.Lock()
 		waiting := len(l.wire.stream.out.out.buf)
 		l.wire.stream.out.mu.Unlock()
-		require.LessOrEqual(t, waiting, maxWaiting*(6+125))
+		const most = 3072 / 125 // as the doc of NewWebSocket says
+		require.LessOrEqual(t, waiting, most*(6+125))
 		l.client().fill(1 << 30)
 		synctest.Wait()
 		firsts := sentFrames(l.raw.in.data)
-		require.GreaterOrEqual(t, len(firsts), maxWaiting)
-		require.LessOrEqual(t, len(firsts), 2*maxWaiting+1)
+		require.GreaterOrEqual(t, len(firsts), most)
+		require.LessOrEqual(t, len(firsts), 2*most+1)
 		last := l.raw.in.data[len(l.raw.in.data)-(2+4+4):]
 		require.Equal(t, "last", unmasked(slices.Clone(last)))
 	})
@@ -459,26 +460,39 @@ func TestPingThatWaitsIsNotSentBehindCloseFrame(t *testing.T) {
 
 // A peer that reads more slowly than it pings still makes room. A write succeeds, and the connection stays open.
 func TestAPeerThatReadsMoreSlowlyThanItPingsIsNotCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, nil)
-		l.client().fill(0)
-		read := l.reading()
-		minute := time.Now().Add(60 * second)
-		peer := background(func() error {
-			for ; time.Now().Before(minute); time.Sleep(second / 100) {
-				l.send(strings.Repeat(frame(fin|ping, "12345678"), 5))
-				l.client().fill(30) // two answers and a part of the next
-			}
-			return nil
+	for name, c := range map[string]struct {
+		limit   time.Duration // WriteTimeout, or 0 for the default
+		room    int           // bytes that the peer takes every 10 ms
+		payload int           // bytes of a ping, of which five come every 10 ms
+	}{
+		"short pings":             {room: 30, payload: 8}, // two answers and a part of the next
+		"long pings":              {room: 30, payload: 125},
+		"long pings, more room":   {room: 60, payload: 125},
+		"long pings, short limit": {limit: second, room: 300, payload: 125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: c.limit}})
+				l.client().fill(0)
+				read := l.reading()
+				minute := time.Now().Add(60 * second)
+				peer := background(func() error {
+					for ; time.Now().Before(minute); time.Sleep(second / 100) {
+						l.send(strings.Repeat(frame(fin|ping, strings.Repeat("x", c.payload)), 5))
+						l.client().fill(c.room)
+					}
+					return nil
+				})
+				sleep(t, second)
+				start := time.Now()
+				require.NoError(t, l.Write(TextMessage("hello")))
+				require.Less(t, time.Since(start), 3*second)
+				require.NoError(t, peer())
+				l.send(tail)
+				require.NoError(t, read())
+			})
 		})
-		sleep(t, second)
-		start := time.Now()
-		require.NoError(t, l.Write(TextMessage("hello")))
-		require.Less(t, time.Since(start), 3*second)
-		require.NoError(t, peer())
-		l.send(tail)
-		require.NoError(t, read())
-	})
+	}
 }
 
 // What was needed to send is given back.

@@ -35,8 +35,8 @@ var _ interface {
 // the option that is wrong, and leaves ws alone.
 //
 // Read answers pings and close frames. No answer waits for a Write, and none makes Read wait. While the
-// peer does not take the answers, 256 of them are kept, and of the pings after these only the last one
-// is answered, as RFC 6455, section 5.5.3, allows.
+// peer does not take the answers, 256 of them are kept, with payloads of 3 KiB together at most, and of the
+// pings after these only the last one is answered, as RFC 6455, section 5.5.3, allows.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket, error) {
 	options, err := o.withDefaults()
 	if err != nil {
