@@ -17,9 +17,10 @@ type outgoing struct {
 	pushing bool      // one goroutine writes to the body
 	control bool      // a goroutine that a control frame started will flush
 
-	turn    sync.Cond // the turn to write messages was handed over, or the sender has failed
-	tickets int       // how many goroutines have asked for it
-	serving int       // whose turn it is: the number of the ticket
+	turn        sync.Cond // the turn to write messages was handed over, or the sender has failed
+	tickets     int       // how many goroutines have asked for it
+	serving     int       // whose turn it is: the number of the ticket
+	compressing bool      // the owner of the turn compresses a message, and flushes nothing meanwhile
 
 	added  int64 // bytes of all frames so far
 	sent   int64 // of them, bytes that the kernel has taken

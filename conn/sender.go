@@ -80,7 +80,7 @@ func (s *sender) control(op byte, payload []byte) error {
 	if err := s.refusal(); err != nil {
 		return err
 	}
-	if s.out == nil || s.out.tickets == s.out.serving { // else the goroutine that has the turn sees it
+	if o := s.out; o == nil || o.tickets == o.serving || o.compressing { // else the owner of the turn flushes it
 		s.ensureFlush()
 	}
 	o := s.out
@@ -99,6 +99,17 @@ func (s *sender) ensureFlush() {
 	if s.out == nil || !s.out.control {
 		s.enter().control = true
 		go s.flushControl() // rest waits for it
+	}
+}
+
+// setCompressing notes whether the caller, which has the turn, compresses a message. While it does, another
+// goroutine flushes the control frames, and those that wait already.
+func (s *sender) setCompressing(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out.compressing = is
+	if is && len(s.out.buf) > 0 {
+		s.ensureFlush()
 	}
 }
 

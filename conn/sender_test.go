@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"compress/flate"
 	"context"
 	"errors"
 	"io"
@@ -493,6 +494,59 @@ func TestAPeerThatReadsMoreSlowlyThanItPingsIsNotCut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// held is a Writer that waits before it writes.
+type held struct {
+	io.Writer
+	begins chan struct{}
+}
+
+func (h held) Write(p []byte) (int, error) {
+	<-h.begins
+	return h.Writer.Write(p)
+}
+
+func TestPongDoesNotWaitUntilMessageIsCompressed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := dial(t, nil, websocket.CompressionContextTakeover)
+		c := l.wire.stream.inflate
+		begins := make(chan struct{})
+		c.writer, _ = flate.NewWriter(held{&c.out, begins}, flate.BestSpeed) // the level is right
+		read := l.reading()
+		write := background(func() error { return l.Write(TextMessage(prose(2*fragment, 1))) })
+		synctest.Wait()
+		l.send(frame(fin|ping, ""))
+		synctest.Wait()
+		require.Equal(t, []byte{fin | pong}, sentFrames(l.raw.in.data))
+		close(begins)
+		require.NoError(t, write())
+		require.EqualValues(t, fin|rsv1|text, sentFrames(l.raw.in.data)[1])
+		l.send(tail)
+		require.NoError(t, read())
+	})
+}
+
+// It came before the message was compressed, when its flush could be left to the writer.
+func TestPongThatWaitsIsFlushedWhenCompressionBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		out := &l.wire.stream.out
+		require.NoError(t, out.begin())
+		require.NoError(t, out.control(opPong, nil))
+		synctest.Wait()
+		require.Empty(t, l.raw.in.data)
+		out.setCompressing(true)
+		synctest.Wait()
+		require.Equal(t, []byte{fin | pong}, sentFrames(l.raw.in.data))
+		out.setCompressing(false)
+		require.NoError(t, out.control(opPong, nil))
+		synctest.Wait()
+		require.Len(t, sentFrames(l.raw.in.data), 1)
+		out.end()
+		synctest.Wait()
+		require.Len(t, sentFrames(l.raw.in.data), 2)
+	})
 }
 
 // What was needed to send is given back.

@@ -102,7 +102,13 @@ func (s *stream) addInFragments(ms []Message, spans *[batch]span) (n int, err er
 			spans[n], err = s.out.divide(first, data)
 		} else {
 			buf := frames.Get().(*[]byte)
-			*buf = s.inflate.deflate(*buf, data)
+			if len(data) <= fragment {
+				*buf = s.inflate.deflate(*buf, data)
+			} else { // control frames do not wait for that
+				s.out.setCompressing(true)
+				*buf = s.inflate.deflate(*buf, data)
+				s.out.setCompressing(false)
+			}
 			spans[n], err = s.out.divide(first|bitRSV1, *buf)
 			recycle(buf)
 		}
