@@ -16,7 +16,7 @@ type compression struct {
 	reach    int    // how far back, in bytes
 	window   []byte // what it may refer to
 
-	keeps  bool          // our messages may refer to those before them
+	keeps  bool          // our messages may refer to those before them (section 7.1.1.2)
 	writer *flate.Writer // then it is kept; it belongs to the goroutine that has the turn to write
 	out    target        // where writer writes
 }
@@ -81,7 +81,7 @@ func (c *compression) accept(parameter string, before []string) error {
 		c.keeps = false
 	case serverWindow:
 		c.reach, valid = reach(value)
-	default:
+	default: // client_max_window_bits among them, which we do not offer (RFC 7692, section 7.1.2.2)
 		return wrongAnswer("a parameter of permessage-deflate that was not offered", parameter)
 	}
 	for _, p := range before {

@@ -17,8 +17,8 @@
 //     holds a buffer of 131 bytes, an idle Framed a buffer of 512. With compression a WebSocket also keeps
 //     what both sides have agreed to refer to: 32 KiB of received messages, and a compressor of about
 //     1.2 MB once it has sent a message with context takeover. While the peer
-//     does not read, 256 answers to its pings and 256 of our own pings are kept, fewer if their payloads have
-//     more than 3 KiB together, in addition to those that are being written; of the others only the last.
+//     does not read, 256 answers to its pings and 256 of our own pings are kept, each with at most 3 KiB of
+//     payloads, in addition to those that are being written; of the others only the last.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
 //     connection is cut. Silence has no limit here: the caller judges it by

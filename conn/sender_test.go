@@ -358,7 +358,7 @@ func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 		l.wire.stream.out.mu.Lock()
 		waiting := len(l.wire.stream.out.out.buf)
 		l.wire.stream.out.mu.Unlock()
-		const most = 3072 / 125 // as the doc of NewWebSocket says
+		const most = 3072 / 125 // as promise 2 says
 		require.LessOrEqual(t, waiting, most*(6+125))
 		l.client().fill(1 << 30)
 		synctest.Wait()
@@ -451,7 +451,7 @@ func TestPingThatWaitsIsNotSentBehindCloseFrame(t *testing.T) {
 		require.NoError(t, wait())
 		firsts := sentFrames(l.raw.in.data)
 		require.EqualValues(t, fin|close8, firsts[len(firsts)-1])
-		require.Len(t, firsts, 1+256+1) // 256, as the doc of Ping says
+		require.Len(t, firsts, 1+256+1) // 256, as promise 2 says
 		require.NoError(t, l.CloseNow())
 		for _, wait := range waits {
 			require.Error(t, wait())

@@ -35,8 +35,7 @@ var _ interface {
 // the option that is wrong, and leaves ws alone.
 //
 // Read answers pings and close frames. No answer waits for a Write, and none makes Read wait. While the
-// peer does not take the answers, 256 of them are kept, with payloads of 3 KiB together at most, and of the
-// pings after these only the last one is answered, as RFC 6455, section 5.5.3, allows.
+// peer does not take the answers, of many pings only the last is answered, as RFC 6455, section 5.5.3, allows.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -98,8 +97,8 @@ func (c *WebSocket) sendClose(code int, reason string) error {
 }
 
 // Close implements [Conn]. A nil error means that the peer has answered. Close waits until
-// ctx ends, for at most 5 s until the close frame is written and 5 s for the answer. If ctx
-// has ended, Close is CloseNow. The reason is cut to 123 bytes. A code that may not be sent
+// ctx ends, for at most 5 s for the message in progress, 5 s until the close frame is written and 5 s for the
+// answer. If ctx has ended, Close is CloseNow. The reason is cut to 123 bytes. A code that may not be sent
 // (RFC 6455, section 7.4) is an error; the connection is cut, too. Messages that come before
 // the answer are discarded, except for one that a Read is receiving; use StartClose to read them.
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {

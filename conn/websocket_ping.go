@@ -9,8 +9,7 @@ import (
 
 // Ping implements [Pinger]. ctx limits the wait for the answer only; the connection continues when
 // ctx ends. Any number of pings may wait: the answer to one answers those before it too. While the peer does
-// not read, 256 pings are kept, with numbers of 3 KiB together at most, and of those after them only the last one
-// is sent.
+// not read, of many only the last is sent.
 func (c *WebSocket) Ping(ctx context.Context) error {
 	if cause := c.wire.ended(); cause != nil {
 		return &lostError{"ping", cause}

@@ -20,9 +20,10 @@ import (
 // (inside a message) and [net.ErrClosed]. Only one goroutine may read.
 //
 // A failed write does not end Read, because what the peer has sent may still come, such as a close
-// frame. Once a ping could not be answered, Read continues for as long as something comes within 1 s
-// each time, and then ends with the error of the write. There is no limit on all of that: it ends when
-// the peer does, and a limit would cut what a slow reader has still before it.
+// frame. Once a ping that comes after the failure could not be answered, Read continues for as long as
+// something comes within 1 s each time, and then ends with the error of the write. There is no limit on all
+// of that, because it would cut a slow reader's messages. Without a further ping Read ends when the
+// connection does.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
 // ReadBuffer implements [Transport]. The size is 0 for a message that is compressed or in
@@ -233,8 +234,8 @@ func (c *WebSocket) control(h header) error {
 	return nil
 }
 
-// goodbye answers the close frame of the peer with the same code and reason (RFC 6455,
-// section 5.5.1), and returns it as an error.
+// goodbye answers the close frame of the peer, with which the closing handshake begins (RFC 6455, section
+// 7.1.3), with the same code and reason (section 5.5.1), and returns it as an error.
 func (c *WebSocket) goodbye(payload []byte) error {
 	frame, err := c.parseClose(payload)
 	if err == nil && c.checkUTF8 && !utf8.ValidString(frame.Reason) {
@@ -249,7 +250,7 @@ func (c *WebSocket) goodbye(payload []byte) error {
 }
 
 // parseClose returns the close frame with this payload, or how it breaks the rules (RFC 6455, sections
-// 5.5.1 and 7.4). A frame without a code counts as one with 1005 (section 7.1.5).
+// 5.5.1, 7.1.6 and 7.4). A frame without a code counts as one with 1005 (section 7.1.5).
 func (c *WebSocket) parseClose(payload []byte) (*CloseError, error) {
 	switch {
 	case len(payload) == 0:
@@ -271,8 +272,8 @@ func (c *WebSocket) refuse(err error) error {
 	return err
 }
 
-// endWith sends our close frame, and closes the connection when the kernel has taken it. RFC 6455,
-// section 7.1.1, says that a client SHOULD wait until the server has closed TCP, so that TIME_WAIT is the
+// endWith sends our close frame, and closes the connection (RFC 6455, section 7.1.4) when the kernel has
+// taken it. Section 7.1.1 says that a client SHOULD wait until the server has closed TCP, so that TIME_WAIT is the
 // server's. We do not, because Read would wait for it, and a redial for Read, up to a timeout if the
 // server never closes; TIME_WAIT costs a client one of its ports for a minute.
 //
