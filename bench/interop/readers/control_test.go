@@ -80,7 +80,8 @@ func (c controlFrame) stream(conditions conditions) (s stream, answers []string)
 
 // TestEveryControlFrame gives each control frame that keeps the rules, of 0 to 125 bytes, in each place to the
 // four clients. All read the same messages, send the same pongs, and end in the same way, but for the rows of
-// the table. What conn.WebSocket and coder/websocket send is the same byte for byte, except for the masks.
+// the table. What they send is the same byte for byte, except for the masks, and for the reason of a close frame,
+// which gorilla/websocket and gws do not repeat.
 func TestEveryControlFrame(t *testing.T) {
 	tr := &trial{used: map[*row]int{}, by: map[rule]int{}, ends: map[string]int{}}
 	for i, conditions := range []conditions{{}, {compressed: true}, {compressed: true, takeover: true}} {
@@ -97,15 +98,31 @@ func TestEveryControlFrame(t *testing.T) {
 					for _, client := range clients {
 						require.Empty(t, tr.differs(s, client.name, client.read).text, "%s, %v: %v", client.name, c, s)
 					}
-					for _, read := range []func(*script) reading{readOurs, readCoder} {
+					for _, client := range clients {
+						if client.name == "gorilla" && conditions.takeover {
+							continue
+						}
 						script := newScript(conditions, s.bytes(), s.cuts)
-						read(script)
-						require.Equal(t, answers, script.unmasked(), "%v: %v", c, s)
+						client.read(script)
+						want := answers
+						if client.name == "gorilla" || client.name == "gws" {
+							want = withoutReason(answers)
+						}
+						require.Equal(t, want, script.unmasked(), "%s, %v: %v", client.name, c, s)
 					}
 				}
 			}
 		}
 	}
+}
+
+// withoutReason returns frames, of which the last is a close frame, with no more than its code.
+func withoutReason(frames []string) []string {
+	last := frames[len(frames)-1]
+	if len(last) <= 2+2 {
+		return frames
+	}
+	return append(slices.Clone(frames[:len(frames)-1]), "\x88\x02"+last[2:4])
 }
 
 // unmasked returns the frames that the client has sent, without their masks.
