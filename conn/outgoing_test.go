@@ -110,3 +110,31 @@ func TestNoMessageFollowsACloseFrame(t *testing.T) {
 		})
 	}
 }
+
+// Promise 2: 256 frames, with payloads of 3 KiB together, and the last of the others.
+func TestBacklogIsBoundedToTheByte(t *testing.T) {
+	for _, last := range []int{71, 72, 73} {
+		var o outgoing
+		var b backlog
+		for range 2 { // the second time after the frames were taken for a write
+			for range 24 {
+				require.True(t, b.admit(make([]byte, 125)))
+			}
+			require.Equal(t, 24*125+last <= 3<<10, b.admit(make([]byte, last)))
+			if last == 73 {
+				require.False(t, b.admit(make([]byte, 5)), "behind a frame that waits longer")
+				o.appendLate(opPong, &b)
+				require.Len(t, o.buf, 2+keySize+5)
+				require.Equal(t, backlog{count: 1, size: 5, late: b.late}, b)
+			}
+			o = outgoing{}
+			o.appendLate(opPong, &b)
+			require.Empty(t, o.buf)
+		}
+	}
+	var b backlog
+	for range 256 {
+		require.True(t, b.admit(nil))
+	}
+	require.False(t, b.admit(nil))
+}

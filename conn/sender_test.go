@@ -283,6 +283,54 @@ func TestOnlyFurtherFragmentsThatWaitedAreSignsOfLife(t *testing.T) {
 	})
 }
 
+// What only filled the window may lie in the peer's kernel, whose process is stuck.
+func TestFirstPartThatWaitedIsNoSignOfLife(t *testing.T) {
+	for name, send := range map[string]func(l *link) error{
+		"a message": func(l *link) error { return l.Write(TextMessage("hello")) },
+		"a ping": func(l *link) error {
+			ctx, cancel := context.WithTimeout(context.Background(), 6*second)
+			defer cancel()
+			if err := l.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			return nil
+		},
+		"a message behind another": func(l *link) error {
+			out := &l.wire.stream.out
+			out.mu.Lock()
+			out.enter() // as a writer does that waits for its turn
+			out.mu.Unlock()
+			l.client().fill(1 << 10)
+			if err := l.Write(TextMessage("hello")); err != nil {
+				return err
+			}
+			l.client().fill(0)
+			return l.Write(TextMessage("hello"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 100 * second}})
+				l.client().fill(0)
+				wait := background(func() error { return send(l) })
+				sleep(t, 5*second)
+				l.client().fill(1 << 30)
+				sleep(t, second)
+				require.NoError(t, wait())
+				require.Equal(t, 6*second, l.Silence())
+			})
+		})
+	}
+}
+
+func TestSenderKeepsFirstFailure(t *testing.T) {
+	l := plain(t, nil)
+	out := &l.wire.stream.out
+	out.stop(io.ErrClosedPipe)
+	out.stop(io.EOF)
+	require.Equal(t, io.ErrClosedPipe, out.failure())
+}
+
 func TestACloseFrameIsAnsweredBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)
