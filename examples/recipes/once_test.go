@@ -16,10 +16,10 @@ func TestGarbageOnce(t *testing.T) {
 		for _, place := range []string{"before", "after"} {
 			t.Run(name+"/"+place, func(t *testing.T) {
 				t.Parallel()
-				scenes := beginEach(t, func(text string) (wait func() *program.Program) {
+				scenes := beginEach(t, name, func(text string) (wait func() *program.Program) {
 					return startOnce(t, name, text, place)
 				})
-				for i, text := range garbage {
+				for i, text := range garbageFor(name) {
 					p := requireSound(t, codeOf(name), scenes[i])
 					requireOutput(t, name, p, text, talk.want)
 				}

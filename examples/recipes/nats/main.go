@@ -44,7 +44,11 @@ func (protocol) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error
 		return nil, &conn.TooBigError{Limit: int64(limit)}
 	}
 	message, err := conn.ReadBody(r, append(line, '\n'), size+2)
-	return bytes.TrimSuffix(message, []byte("\r\n")), err
+	message, ok := bytes.CutSuffix(message, []byte("\r\n"))
+	if err == nil && !ok {
+		err = fmt.Errorf("not the size of its payload: %q", line)
+	}
+	return message, err
 }
 
 // subscribe is OnSession. The subscription has begun when the server answers the PING after it.
