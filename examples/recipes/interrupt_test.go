@@ -183,11 +183,7 @@ func TestInterruptNamesUnsentLine(t *testing.T) {
 			var p *program.Program
 			interrupt(t, 1, func() *program.Program {
 				p = start(t, name, programs[name](t, l.Addr().String())...)
-				notes := p.Output
-				if name == "chat" {
-					notes = p.Out
-				}
-				notes.Await("connection refused")
+				notesOf(name, p).Await("connection refused")
 				long := strings.Repeat("x", 70_000) // more than a pipe holds
 				p.Type("first", long, long)         // returns when the program has read the first
 				return p

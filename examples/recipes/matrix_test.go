@@ -90,6 +90,27 @@ var outputs = map[string]string{
 	"socketio": `^snapshot: session \d+ begins without its past$`,
 }
 
+// hungUp matches what a program reports when a server has closed a connection.
+const hungUp = `EOF|connection reset by peer|broken pipe|closed by the peer: (1000|1011)`
+
+const badJSON = `invalid character|cannot unmarshal|unexpected end of JSON input`
+
+// complaints match what a program reports of garbage, unless it is that the server has closed the connection.
+var complaints = map[string]string{
+	"agent":      badJSON + `|the login is refused`,
+	"amqp":       `frame size exceeds negotiated frame_max`,
+	"centrifugo": badJSON,
+	"chat":       `the server does not speak this protocol`,
+	"graphqlws":  badJSON,
+	"jsonrpc":    badJSON,
+	"mqtt":       `unknown packet type|invalid Prop type`,
+	"nats":       `the server refuses: -ERR|protocol error: no|larger than the read limit`,
+	"natsgo":     `INFO not received|` + badJSON,
+	"ocpp":       `the CSMS does not accept this station`,
+	"postgres":   `invalid body length`,
+	"voice":      badJSON + `|not an answer to the setup`,
+}
+
 // repeats are the programs that print any message.
 var repeats = map[string]bool{"lines": true, "wscat": true}
 
@@ -133,13 +154,23 @@ func requireSound(t *testing.T, want int, scene func() *program.Program) (p *pro
 	return p
 }
 
-// await waits until c is closed, or p has ended.
-func await(p *program.Program, c <-chan struct{}) *program.Program {
+// await waits until c is closed, or the program has ended, and until its notes match cause.
+func await(t *testing.T, name string, p *program.Program, c <-chan struct{}, cause string) *program.Program {
+	t.Helper()
 	select {
 	case <-c:
 	case <-p.Ended():
 	}
+	notesOf(name, p).Find(cause)
 	return p
+}
+
+// notesOf returns the output with the notes of a program.
+func notesOf(name string, p *program.Program) *program.Output {
+	if name == "chat" {
+		return p.Out
+	}
+	return p.Output
 }
 
 func TestServerIsAway(t *testing.T) {
@@ -155,11 +186,7 @@ func TestServerIsAway(t *testing.T) {
 			}
 			p := requireSound(t, want, func() *program.Program {
 				p := start(t, name, args(t, l.Addr().String())...)
-				notes := p.Output
-				if name == "chat" {
-					notes = p.Out
-				}
-				notes.Await("connection refused")
+				notesOf(name, p).Await("connection refused")
 				return p
 			})
 			requireOutput(t, name, p, "")
@@ -167,7 +194,7 @@ func TestServerIsAway(t *testing.T) {
 	}
 }
 
-// Each connection is closed as soon as it is accepted.
+// Each connection is closed as soon as it is accepted. The program says so.
 func TestServerHangsUp(t *testing.T) {
 	for name, args := range programs {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +210,7 @@ func TestServerHangsUp(t *testing.T) {
 						close(third)
 					}
 				})
-				return await(start(t, name, args(t, address)...), third)
+				return await(t, name, start(t, name, args(t, address)...), third, hungUp)
 			})
 			requireOutput(t, name, p, "")
 		})
@@ -191,9 +218,9 @@ func TestServerHangsUp(t *testing.T) {
 }
 
 // interruptAfterUpgrade runs each program with a server that upgrades its connections. It interrupts the program
-// when serve has closed moment.
+// when serve has closed moment, and the notes match cause.
 func interruptAfterUpgrade(
-	t *testing.T, serve func(ctx context.Context, c *websocket.Conn, n int, moment chan<- struct{}),
+	t *testing.T, cause string, serve func(ctx context.Context, c *websocket.Conn, n int, moment chan<- struct{}),
 ) {
 	for name, args := range programs {
 		if raw[name] {
@@ -206,7 +233,8 @@ func interruptAfterUpgrade(
 				url := serveWebSocket(t, func(ctx context.Context, c *websocket.Conn, n int) {
 					serve(ctx, c, n, moment)
 				})
-				return await(start(t, name, args(t, strings.TrimPrefix(url, "ws://"))...), moment)
+				p := start(t, name, args(t, strings.TrimPrefix(url, "ws://"))...)
+				return await(t, name, p, moment, cause)
 			})
 			requireOutput(t, name, p, "")
 		})
@@ -215,7 +243,7 @@ func interruptAfterUpgrade(
 
 // Each connection is closed with code 1000 after the upgrade.
 func TestServerHangsUpAfterUpgrade(t *testing.T) {
-	interruptAfterUpgrade(t, func(_ context.Context, c *websocket.Conn, n int, third chan<- struct{}) {
+	interruptAfterUpgrade(t, hungUp, func(_ context.Context, c *websocket.Conn, n int, third chan<- struct{}) {
 		if n == 3 {
 			close(third)
 		}
@@ -225,7 +253,7 @@ func TestServerHangsUpAfterUpgrade(t *testing.T) {
 
 // A server upgrades the connection and reads from it, and says nothing.
 func TestServerIsMuteAfterUpgrade(t *testing.T) {
-	interruptAfterUpgrade(t, func(ctx context.Context, c *websocket.Conn, n int, open chan<- struct{}) {
+	interruptAfterUpgrade(t, "", func(ctx context.Context, c *websocket.Conn, n int, open chan<- struct{}) {
 		if n == 1 {
 			go func() { // ends with the connection
 				if c.Ping(ctx) == nil {
@@ -295,15 +323,19 @@ func beginEach(t *testing.T, name string, begin func(text string) (wait func() *
 	return scenes
 }
 
-// Each connection gets the same garbage.
+// Each connection gets the same garbage. The program says what is wrong with it, or that the connection has ended.
 func TestServerSendsGarbage(t *testing.T) {
 	for name, args := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			cause := hungUp
+			if complaints[name] != "" {
+				cause += "|" + complaints[name]
+			}
 			scenes := beginEach(t, name, func(text string) (wait func() *program.Program) {
 				address, last := serveGarbage(t, name, text, garbageConnections())
 				p := start(t, name, args(t, address)...)
-				return func() *program.Program { return await(p, last) }
+				return func() *program.Program { return await(t, name, p, last, cause) }
 			})
 			for i, text := range garbageFor(name) {
 				requireOutput(t, name, requireSound(t, codeOf(name), scenes[i]), text)

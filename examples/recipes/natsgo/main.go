@@ -31,11 +31,7 @@ import (
 type sockets struct{ dialer.Dialer }
 
 func (s *sockets) Dial(network, address string) (net.Conn, error) {
-	c, err := s.DialContext(context.Background(), network, address) // MaxElapsed bounds it
-	if err != nil {
-		log.Print(err) // because nats.go does not report it
-	}
-	return c, err
+	return s.DialContext(context.Background(), network, address) // MaxElapsed bounds it
 }
 
 func follow(url, subject string) error {
@@ -54,6 +50,8 @@ func follow(url, subject string) error {
 			return step.Wait
 		}),
 		nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		// nats.go calls it for each failed dial, but only for the first failed handshake.
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { log.Print("not connected: ", err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Print("disconnected: ", err) }),
 		nats.ReconnectHandler(began), // nats.go has subscribed again
 		nats.ConnectHandler(func(c *nats.Conn) {
