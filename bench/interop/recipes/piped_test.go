@@ -107,14 +107,26 @@ func (p *piped) wait() {
 	require.NoError(p.t, err)
 }
 
+// ended reports whether the process, for which no method has waited, has ended.
+func (p *piped) ended() bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d/exe", p.cmd.Process.Pid))
+	return err != nil
+}
+
+// exitCode waits for the end of the recipe.
+func (p *piped) exitCode() int {
+	_ = p.cmd.Wait()
+	code := p.cmd.ProcessState.ExitCode()
+	p.cmd = nil
+	return code
+}
+
 // waitFull waits for the end of a recipe that startFull has started. The recipe must report the full disk, and its exit
 // code must be 4.
 func (p *piped) waitFull() {
 	p.t.Helper()
 	p.noted(1, syscall.ENOSPC.Error())
-	_ = p.cmd.Wait()
-	require.Equal(p.t, 4, p.cmd.ProcessState.ExitCode())
-	p.cmd = nil
+	require.Equal(p.t, 4, p.exitCode())
 }
 
 // feed writes lines to the standard input.
