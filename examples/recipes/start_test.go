@@ -2,8 +2,9 @@
 
 // Package recipes_test runs the recipes, and the other programs of examples, with peers that misbehave.
 // The tests of the recipes with the real servers are in bench/interop/recipes. examples/browser is not
-// among them: its program serves a page and dials no server, so its own tests have what is left of the
-// matrix (a full disk, Ctrl-C, wrong arguments), and its page is tested in bench/interop/browser.
+// among them, because its program serves a page and dials no server. Its own tests call its run function with a
+// context that is canceled, an output that fails and wrong arguments; they start no process and send no
+// signal. Its page is tested in bench/interop/browser.
 package recipes_test
 
 import (
