@@ -114,6 +114,7 @@ type session struct {
 	wrote          int   // how many of them it has written
 	burst          bursts
 	ahead          map[uint64]position // what the server had written to the other sessions when this one logged in
+	read           int                 // messages that the reader got
 	next           int                 // the next message that the reader expects
 	heard          time.Duration
 	pipe           *conntest.Pipe

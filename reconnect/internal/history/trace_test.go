@@ -284,6 +284,9 @@ func (w *world) opening(s *session) {
 	}
 	took := w.now() - s.startedAt
 	limit += 15 * time.Second // for callbacks that take long
+	if w.rotated {            // Layer.Lost waits until the reader has what was held of the session
+		limit += time.Duration(s.read) * w.set.ReaderTakes
+	}
 	w.check(OpeningIsBounded, w.blocked || took <= limit, "session %d was not ready for %v", s.number, took)
 }
 

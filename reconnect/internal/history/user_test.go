@@ -309,6 +309,7 @@ func (w *world) message(m reconnect.Message) {
 	w.readSession = max(m.Session, w.readSession)
 	s := w.of(m.Session)
 	s.heard = w.now()
+	s.read++
 	data := string(m.Data)
 	if words, ok := unframed(data); ok {
 		w.above.hear(m.Session, words)
