@@ -102,13 +102,13 @@ func (s *sender) ensureFlush() {
 	}
 }
 
-// setCompressing notes whether the caller, which has the turn, compresses a message. While it does, another
-// goroutine flushes the control frames, and those that wait already.
-func (s *sender) setCompressing(is bool) {
+// setCompressing sets whether the caller, which has the turn, compresses a message. If so, another goroutine
+// flushes the control frames, including those that wait already.
+func (s *sender) setCompressing(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.compressing = is
-	if is && len(s.out.buf) > 0 {
+	s.out.compressing = on
+	if on && len(s.out.buf) > 0 {
 		s.ensureFlush()
 	}
 }

@@ -406,13 +406,13 @@ func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 		l.wire.stream.out.mu.Lock()
 		waiting := len(l.wire.stream.out.out.buf)
 		l.wire.stream.out.mu.Unlock()
-		const most = 3072 / 125 // as promise 2 says
-		require.LessOrEqual(t, waiting, most*(6+125))
+		const kept = 3072 / 125 // as promise 2 says
+		require.LessOrEqual(t, waiting, kept*(6+125))
 		l.client().fill(1 << 30)
 		synctest.Wait()
 		firsts := sentFrames(l.raw.in.data)
-		require.GreaterOrEqual(t, len(firsts), most)
-		require.LessOrEqual(t, len(firsts), 2*most+1)
+		require.GreaterOrEqual(t, len(firsts), kept)
+		require.LessOrEqual(t, len(firsts), 2*kept+1)
 		last := l.raw.in.data[len(l.raw.in.data)-(2+4+4):]
 		require.Equal(t, "last", unmasked(slices.Clone(last)))
 	})
@@ -560,7 +560,7 @@ func TestPongDoesNotWaitUntilMessageIsCompressed(t *testing.T) {
 		l := dial(t, nil, websocket.CompressionContextTakeover)
 		c := l.wire.stream.inflate
 		begins := make(chan struct{})
-		c.writer, _ = flate.NewWriter(held{&c.out, begins}, flate.BestSpeed) // the level is right
+		c.writer, _ = flate.NewWriter(held{&c.out, begins}, flate.BestSpeed) // the error is for an invalid level
 		read := l.reading()
 		write := background(func() error { return l.Write(TextMessage(prose(2*fragment, 1))) })
 		synctest.Wait()
@@ -575,7 +575,37 @@ func TestPongDoesNotWaitUntilMessageIsCompressed(t *testing.T) {
 	})
 }
 
-// It came before the message was compressed, when its flush could be left to the writer.
+// observed is a Writer that calls a function before each Write.
+type observed struct {
+	io.Writer
+	before func()
+}
+
+func (o observed) Write(p []byte) (int, error) {
+	o.before()
+	return o.Writer.Write(p)
+}
+
+// Each message of the batch is smaller than a fragment.
+func TestPongDoesNotWaitUntilBatchIsCompressed(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionContextTakeover)
+	c, out := l.wire.stream.inflate, &l.wire.stream.out
+	var compressing []bool
+	note := func() {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		compressing = append(compressing, out.out.compressing)
+	}
+	c.writer, _ = flate.NewWriter(observed{&c.out, note}, flate.BestSpeed) // the error is for an invalid level
+	m := TextMessage(prose(fragment/2+1, 1))
+	n, err := l.WriteBatch([]Message{m, m, m})
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.False(t, compressing[0])
+	require.True(t, compressing[len(compressing)-1])
+}
+
+// A pong that came before compression was left to the writer to flush.
 func TestPongThatWaitsIsFlushedWhenCompressionBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

@@ -93,6 +93,7 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 // addInFragments is addMessages for messages of any size, which it compresses if the peers have agreed
 // on that. It flushes all fragments of a message except the last.
 func (s *stream) addInFragments(ms []Message, spans *[batch]span) (n int, err error) {
+	raw := 0 // bytes that were compressed
 	for n < min(len(ms), batch) && goesAlong(spans[:n], ms[n]) && err == nil {
 		if err := checkType(ms[n]); err != nil {
 			return n, err
@@ -102,7 +103,7 @@ func (s *stream) addInFragments(ms []Message, spans *[batch]span) (n int, err er
 			spans[n], err = s.out.divide(first, data)
 		} else {
 			buf := frames.Get().(*[]byte)
-			if len(data) <= fragment {
+			if raw += len(data); raw <= fragment {
 				*buf = s.inflate.deflate(*buf, data)
 			} else { // control frames do not wait for that
 				s.out.setCompressing(true)
