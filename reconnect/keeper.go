@@ -260,12 +260,12 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	side := k.side()
 	reason := l.Reason(err)
 	replaced := reason == backoff.ReasonRotated
+	closing := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
 	var dials bool
 	if l.overlaps, dials = side.lost(l, loss{err, reason, ready, unread}); !l.overlaps {
 		k.c.state.enter(&k.seat, StateWaiting, func(st *Status) { st.Err = err })
 	}
-	left := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
-	if left && k.c.life.failure.Load() == nil {
+	if closing && k.c.life.failure.Load() == nil {
 		reason = backoff.ReasonShutdown // the Conn was closed, whatever the last error was
 	}
 	l.ending = ending{reason: reason, planned: l.overlaps || replaced, atOnce: replaced}
@@ -373,7 +373,7 @@ func (k *keeper) judge(err error) backoff.Verdict {
 	return v
 }
 
-// ending returns what teardown has found out.
+// ending returns the ending that teardown has set.
 func (k *keeper) ending(_ context.Context, l *served, _ error) ending { return l.ending }
 
 func (k *keeper) limit(t schedule.Attempt) time.Duration {

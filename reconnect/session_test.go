@@ -95,7 +95,7 @@ func TestSessionDoneTellsTheReason(t *testing.T) {
 }
 
 // The session has ended before OnSeam closes the Conn, so its reason stays what the seam says.
-func TestSessionDoneHasTheReasonOfItsSeamThoughOnSeamCloses(t *testing.T) {
+func TestCloseInOnSeamKeepsReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
 		var seam reconnect.Seam
@@ -112,6 +112,30 @@ func TestSessionDoneHasTheReasonOfItsSeamThoughOnSeamCloses(t *testing.T) {
 		<-c.Done()
 		require.Equal(t, backoff.ReasonHangup, seam.Reason)
 		require.Equal(t, backoff.ReasonHangup, done.Reason)
+	})
+}
+
+// The next session of a rotation was lost before the OnSeam of the old one, for which it waits, closes the Conn.
+func TestCloseInOnSeamOfOldSessionKeepsReason(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var reason backoff.Reason
+		o := rotating(reconnect.OverlapHold)
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Close() }
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) {
+			if e.Session == 2 {
+				reason = e.Reason
+			}
+		}}
+		c = s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		next := s.wantDial().accept()
+		synctest.Wait()
+		next.Fail(io.EOF)
+		<-c.Done()
+		require.Equal(t, backoff.ReasonHangup, reason)
 	})
 }
 

@@ -220,7 +220,7 @@ type SessionDone struct {
 	Name    string         // RunOptions.Name
 	Session uint64         // the number of the session
 	Cause   error          // why it has ended; never nil
-	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric; ReasonShutdown if the Conn or the Run has ended
+	Reason  backoff.Reason // the kind of Cause, as for a Seam; ReasonShutdown if the Conn or Run ended first
 	Uptime  time.Duration  // how long the session was, from the end of its dial on
 	Ready   time.Duration  // for how long it was ready; 0: it never was
 	Stable  bool           // whether the next wait is a first one again
