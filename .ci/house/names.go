@@ -20,13 +20,13 @@ type face struct {
 }
 
 // largestFace has the ceilings.
-var largestFace = face{packages: 19, names: 1501, words: 66435}
+var largestFace = face{packages: 19, names: 1482, words: 66435}
 
 // wrong returns each ceiling that is exceeded.
 func (f *face) wrong() (list []string) {
-	compare := func(what string, n, most int) {
-		if n > most {
-			list = append(list, fmt.Sprintf("%d %s, at most %d may be", n, what, most))
+	compare := func(what string, n, ceiling int) {
+		if n > ceiling {
+			list = append(list, fmt.Sprintf("%s: %d, ceiling %d", what, n, ceiling))
 		}
 	}
 	compare("public packages", f.packages, largestFace.packages)
@@ -100,22 +100,29 @@ func exported(path, dir string) (n int, err error) {
 		values(t.Consts)
 		values(t.Vars)
 		n += 1 + len(t.Funcs) + len(t.Methods)
-		ast.Inspect(t.Decl, func(node ast.Node) bool {
-			list, ok := node.(*ast.FieldList)
-			if _, function := node.(*ast.FuncType); function {
-				return false
-			}
-			for i := 0; ok && i < len(list.List); i++ {
-				for _, name := range list.List[i].Names {
-					if name.IsExported() {
-						n++
-					}
-				}
-			}
-			return true
-		})
+		for _, spec := range t.Decl.Specs {
+			n += exportedFields(spec.(*ast.TypeSpec).Type)
+		}
 	}
 	return n, nil
+}
+
+// exportedFields counts the exported fields of a struct, with those of structs in it, or the methods of an interface.
+func exportedFields(t ast.Expr) (n int) {
+	ast.Inspect(t, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncType:
+			return false
+		case *ast.Field:
+			for _, name := range node.Names {
+				if name.IsExported() {
+					n++
+				}
+			}
+		}
+		return true
+	})
+	return n
 }
 
 // output runs a command and returns its standard output.

@@ -45,7 +45,7 @@ func tooLong(walks []walk) (list []string) {
 		case i < 0:
 			list = append(list, fmt.Sprintf("no walk %q", most.name))
 		case walks[i].calls > most.calls || walks[i].functions > most.functions || walks[i].files > most.files:
-			ceiling := fmt.Sprintf("the ceiling is %d of %d in %d", most.calls, most.functions, most.files)
+			ceiling := fmt.Sprintf("ceiling: %d calls, %d functions, %d files", most.calls, most.functions, most.files)
 			list = append(list, fmt.Sprintf("%v; %s", walks[i], ceiling))
 		}
 	}
@@ -92,7 +92,7 @@ func readWalks(dir string) (list []walk, err error) {
 	}
 	text, err := test.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("the walks: %w\n%s", err, text)
+		return nil, fmt.Errorf("walks: %w\n%s", err, text)
 	}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")

@@ -22,7 +22,7 @@ import (
 
 // TestWalks plays the scenes that command house counts, and prints a line for each.
 func TestWalks(t *testing.T) {
-	begin := func(o *reconnect.Options, play func(t *testing.T, s *scene)) {
+	begin := func(play func(t *testing.T, s *scene)) {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.fake = conntest.FakeOptions{Pings: true, Transport: true}
 			play(t, s)
@@ -35,7 +35,7 @@ func TestWalks(t *testing.T) {
 
 	o := plain()
 	o.OnMessage = func(context.Context, reconnect.Message) {}
-	begin(o, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		s.open(o)
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 3)
@@ -43,7 +43,7 @@ func TestWalks(t *testing.T) {
 	})
 
 	o = plain()
-	begin(o, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		n := 0
@@ -60,7 +60,7 @@ func TestWalks(t *testing.T) {
 
 	o = plain()
 	o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
-	begin(o, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		c := s.open(o)
 		s.wantDial().accept()
 		write := func() { require.NoError(t, c.Write(t.Context(), text("x"))) }
@@ -72,7 +72,7 @@ func TestWalks(t *testing.T) {
 	})
 
 	o = plain()
-	begin(o, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 1)
@@ -87,7 +87,7 @@ func TestWalks(t *testing.T) {
 	})
 
 	rotates := rotating(reconnect.OverlapHold)
-	begin(&rotates, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		c := s.open(&rotates)
 		old := s.wantDial().accept()
 		deliver(old, 1, 1)
@@ -104,7 +104,7 @@ func TestWalks(t *testing.T) {
 	})
 
 	o = plain()
-	begin(o, func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene) {
 		var err error
 		o.Run.Gate, err = budget.NewGate(nil)
 		require.NoError(t, err)
@@ -139,9 +139,10 @@ func walk(name string, play func()) {
 	}
 	fmt.Printf("walk\t%s\t%d\t%d\t%d\n", name, calls, len(functions), len(files))
 	if dir := os.Getenv("WALKS"); dir != "" {
-		lines = append(slices.Sorted(maps.Keys(files)), append([]string{""}, lines...)...)
+		report := append(slices.Sorted(maps.Keys(files)), "")
+		report = append(report, lines...)
 		file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".txt")
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(strings.Join(report, "\n")+"\n"), 0o644); err != nil {
 			panic(err)
 		}
 	}
