@@ -681,47 +681,38 @@ func TestTheAnswerToARemovalGivesNoName(t *testing.T) {
 	})
 }
 
-// During a rotation two sessions ask for a key, and both are refused. The longer wait counts.
-func TestARefusalByAnotherSessionDoesNotShortenTheWait(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-			if o.Session == 2 {
-				s.set.Add("a")
-				time.Sleep(time.Second)
-			}
-			return nil
-		}
-		s.so.Answer = laterByName
-		s.venue.Next(venueFault{Err: "later", Slow: 2 * time.Second}, venueFault{Err: "no", Slow: 3 * time.Second})
-		s.ready()
-		s.conn.Rotate(1, reconnect.Advice{})
-		time.Sleep(20 * time.Second)
-		require.Equal(t, 2, s.venue.Stats().Requests)
-		time.Sleep(3 * time.Second)
-		s.synced("a")
-	})
-}
-
-// The same the other way round.
-func TestRefusalByAnotherSessionProlongsWait(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-			if o.Session == 2 {
-				s.set.Add("a")
-				time.Sleep(time.Second)
-			}
-			return nil
-		}
-		s.so.Answer = laterByName
-		s.venue.Next(
-			venueFault{Err: "no", Slow: 2 * time.Second},
-			venueFault{Err: "later", Slow: 1500 * time.Millisecond},
-		)
-		s.ready()
-		s.conn.Rotate(1, reconnect.Advice{})
-		time.Sleep(23 * time.Second)
-		require.Equal(t, 2, s.venue.Stats().Requests)
-		time.Sleep(time.Second)
-		s.synced("a")
-	})
+// During a rotation two sessions ask for a key, and both are rejected. The longer wait counts.
+func TestLongerWaitCountsOfTwoSessionsThatWereRejected(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second venueFault
+		before        time.Duration // when no session has asked again; a few seconds later one has
+	}{
+		"the first": {
+			venueFault{Err: "later", Slow: 2 * time.Second}, venueFault{Err: "no", Slow: 3 * time.Second}, 20 * time.Second,
+		},
+		"the second": {
+			venueFault{Err: "no", Slow: 2 * time.Second}, venueFault{Err: "later", Slow: 1500 * time.Millisecond},
+			23 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.co.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+					if o.Session == 2 {
+						s.set.Add("a")
+						time.Sleep(time.Second)
+					}
+					return nil
+				}
+				s.so.Answer = laterByName
+				s.venue.Next(c.first, c.second)
+				s.ready()
+				s.conn.Rotate(1, reconnect.Advice{})
+				time.Sleep(c.before)
+				require.Equal(t, 2, s.venue.Stats().Requests)
+				time.Sleep(3 * time.Second)
+				s.synced("a")
+			})
+		})
+	}
 }
