@@ -16,7 +16,6 @@ type lifetime struct {
 	o       settings
 	watch   watch.Shared
 	failure atomic.Pointer[error] // a callback has ended a supervisor's goroutine
-	parting atomic.Bool           // Shutdown says goodbye: see farewell
 	hooks   hooks
 	counts  counts
 }

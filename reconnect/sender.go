@@ -26,6 +26,9 @@ type sender struct {
 	box  atomic.Pointer[outbox.Outbox] // nil until a message queues, because most connections only receive
 	last uint64                        // the last session that was lost; guarded by mu
 	mu   sync.Mutex                    // held while box is made, and while link changes; never while waiting
+
+	parting bool       // Shutdown closes the ready session: see lastLink; guarded by mu
+	parted  *link.Link // its link, or nil if no session was ready; guarded by mu
 }
 
 // outbox returns the outbox, or nil if no message has been queued yet.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
 // Shutdown ends the connection politely, in these steps:
@@ -95,19 +96,35 @@ func (l *lifetime) goodbyeLimit() time.Duration {
 	return l.o.CloseTimeout
 }
 
-// sayGoodbye closes l politely if Shutdown has begun to say goodbye, such as to the session that l
-// replaces, and lets the supervisor read until the answer. The caller must have attached l to the
-// sender: then either sayGoodbye sees parting, or farewell sees l.
+// sayGoodbye closes l politely if farewell was too early to do it, such as when it closed the session that l
+// replaces, and lets the supervisor read until the answer. The caller must have attached l to the sender.
 func (k *keeper) sayGoodbye(l *served) {
-	if k.c.life.parting.Load() {
+	s := &k.c.sender
+	s.mu.Lock()
+	late := s.parting && s.parted != &l.Link
+	s.mu.Unlock()
+	if late {
 		l.Retire(net.ErrClosed, backoff.ReasonShutdown, k.c.life.goodbyeLimit())
 	}
 }
 
+// lastLink returns the link that farewell closes, or nil if no session is ready. What is attached after
+// that is closed by sayGoodbye. Each link is closed by one of the two: if both did it, farewell would take
+// the other's close for the end of the session, and end the Conn before the peer's answers are read.
+func (s *sender) lastLink() *link.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parting = true
+	l := s.ready()
+	if l != nil {
+		s.parted = l
+	}
+	return l
+}
+
 // farewell closes the present link politely, if there is one, and so the one that it replaces.
 func (c *Conn) farewell(ctx context.Context) error {
-	c.life.parting.Store(true) // before the link is loaded: see sayGoodbye
-	l := c.sender.ready()
+	l := c.sender.lastLink()
 	if l == nil {
 		return nil
 	}
