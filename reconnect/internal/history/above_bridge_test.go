@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -446,12 +447,23 @@ func (s *streams) other(e bridge.Event[int, string]) {
 
 // repeated is Options.OnRetry.
 func (s *streams) repeated(k int, err error, wait time.Duration) {
-	w, told := s.w, backoff.Classify(err).RetryAfter
+	w, verdict := s.w, backoff.Classify(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.failed[k]++
-	most := min(5*time.Second, 300*time.Millisecond<<min(s.failed[k]-1, 10)) // of Options.Policy
-	w.check(RetryWaits, told <= wait && wait <= told+most, "stream %d: %v after %d failures, the last of which is %v and asks for %v", k, wait, s.failed[k], err, told)
+	least := verdict.RetryAfter
+	most := least + min(5*time.Second, 300*time.Millisecond<<min(s.failed[k]-1, 10)) // of Options.Policy
+	if verdict.Class == backoff.ClassSlow && (!verdict.Lenient || s.failed[k] > 1) {
+		// As by a Conn whose dials get a 403: the longest SlowWait.
+		slow := min(120, 10*math.Pow(1.2, float64(s.failed[k]-1))) * 3 / 2
+		most = max(most, least+time.Duration(slow*float64(time.Second)))
+		if !verdict.Lenient {
+			least += 5 * time.Second
+		}
+	}
+	w.check(RetryWaits, least <= wait && wait <= most,
+		"stream %d: %v after %d failures, the last of which is %v and asks for %v",
+		k, wait, s.failed[k], err, verdict.RetryAfter)
 }
 
 func (s *streams) rest() {

@@ -381,11 +381,12 @@ func (w *world) refusedAsBad(m *message, err error) {
 	w.check(BadIsBad, bad && err != nil || !bad && !errors.Is(err, conn.ErrBadMessage), "%s of %d bytes: %v", m.id, len(m.out.Data), err)
 }
 
-// inject lets the server send a control frame, beside all else that it does.
-func (w *world) inject(p *conntest.Pipe, frame conntest.Frame) {
+// inject lets the server send a control frame, beside all else that it does, and reports whether it could.
+func (w *world) inject(p *conntest.Pipe, frame conntest.Frame) bool {
 	if w.set.Forms { // where a frame may be larger than the window
-		p.Server().Write(frame.Bytes())
-		return
+		_, err := p.Server().Write(frame.Bytes())
+		return err == nil
 	}
 	p.Inject(conntest.ToClient, frame.Bytes())
+	return true
 }

@@ -2,11 +2,13 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -145,7 +147,12 @@ func (w *world) stickWrite(r *rand.Rand, e Event) {
 		limit = 10 * time.Second
 	}
 	own := rand.New(rand.NewPCG(r.Uint64(), 0))
-	w.users.Go(func() { w.write(context.Background(), own, fmt.Sprint("k", e.Index), time.Minute) })
+	w.users.Go(func() {
+		err := w.write(context.Background(), own, fmt.Sprint("k", e.Index), time.Minute)
+		if errors.Is(err, conn.ErrBadMessage) {
+			w.note(to.pipe, "no stuck write") // nothing was written
+		}
+	})
 	w.endsWithin(StuckWriteEnds, s, limit)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -83,7 +84,7 @@ func (w *world) freezeAndReset(r *rand.Rand, e Event) {
 	if p == nil {
 		return
 	}
-	p.Stall(conntest.ToClient)
+	holdBack(p)
 	for range 1 + r.IntN(6) {
 		w.tell(to, r, r.IntN(5))
 		for range r.IntN(4) {
@@ -93,11 +94,11 @@ func (w *world) freezeAndReset(r *rand.Rand, e Event) {
 	closes := r.IntN(3) > 0
 	w.mu.Lock()
 	s := w.of(to.session)
-	words := &lastWords{all: s.reaches(), closed: closes}
+	words := &lastWords{all: s.reaches()}
 	w.mu.Unlock()
 	if closes {
 		code := []byte{1012 >> 8, 1012 & 255}
-		w.inject(p, conntest.Frame{Head: conntest.Fin | 8, Payload: append(code, restartAdvice...)})
+		words.closed = w.inject(p, conntest.Frame{Head: conntest.Fin | 8, Payload: append(code, restartAdvice...)})
 	}
 	p.CutReset(conntest.Both, 0)
 	time.Sleep(upTo(r, w.silence()/3-1))
@@ -116,7 +117,7 @@ func (w *world) resetAfterPing(r *rand.Rand, e Event) {
 	}
 	together := r.IntN(2) == 0 // the client finds everything in the buffer of its socket
 	if together {
-		p.Stall(conntest.ToClient)
+		holdBack(p)
 	}
 	w.tell(to, r, 1+r.IntN(10))
 	size := r.IntN(126)
@@ -130,8 +131,17 @@ func (w *world) resetAfterPing(r *rand.Rand, e Event) {
 	w.expectWords(p, s, words)
 	if together {
 		w.thaw(p)
+		p.Window(conntest.ToClient, -1)
 	}
 	w.writeMeanwhile(r, e)
+}
+
+// holdBack lets nothing arrive at the client until it is thawed. All that the server has begun to write is written
+// then: otherwise what is put between two writes could be inside a frame.
+func holdBack(p *conntest.Pipe) {
+	p.Stall(conntest.ToClient)
+	p.Window(conntest.ToClient, math.MaxInt)
+	time.Sleep(time.Nanosecond)
 }
 
 // resetting waits for a session and returns its connection, which the peer is to reset, and the peer, or nil. A

@@ -30,6 +30,7 @@ func (w *world) trace() *reconnect.Trace {
 			delete(w.dialing, e.Try)
 			w.mirror.hung(e.Try)
 			w.besideHung()
+			w.bigs = 0 // its verdict came between
 		}),
 		DialDone:       then(w, "DialDone", w.dialDone),
 		AddressIgnored: then(w, "AddressIgnored", func(reconnect.AddressIgnored) { w.event("address ignored") }),

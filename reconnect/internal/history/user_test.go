@@ -424,7 +424,7 @@ func (w *world) seamsDue(after, to uint64) (least, most int) {
 }
 
 // write writes a message by Write, or by WriteTo if session is not 0.
-func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.Duration) {
+func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.Duration) error {
 	m := w.newMessage(r, id)
 	ctx, cancel := contextFor(ctx, limit, m.size%2 == 0)
 	defer cancel()
@@ -457,6 +457,7 @@ func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.D
 	if err == nil && w.closing == 0 {
 		w.users.Go(func() { w.lookWritten(m, at+limit) })
 	}
+	return err
 }
 
 // lookWritten calls writtenInTime when a message that was written has arrived.
