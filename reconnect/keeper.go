@@ -12,7 +12,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
-	"github.com/redial-go/redial/reconnect/internal/handover"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
@@ -390,11 +389,11 @@ func (k *keeper) limit(t schedule.Attempt) time.Duration {
 
 func (k *keeper) replaces() (session uint64) {
 	if r, is := k.side().(successor); is {
-		r.tell(func(m *handover.Tapped) {
-			if m.Planned() {
-				session = r.session
-			}
-		})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.machine.Planned() {
+			session = r.session
+		}
 	}
 	return session
 }

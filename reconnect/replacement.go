@@ -41,7 +41,7 @@ type replacement struct {
 	waiting *replacement // it begins when this one is over; nil: none
 
 	mu      sync.Mutex // guards what follows
-	machine handover.Tapped
+	machine handover.Machine
 	old     *served // the session that is replaced; nil: its supervisor has ended
 	began   time.Time
 	lost    *cut       // the loss of the old session before the successor led; nil: there was none
@@ -86,7 +86,7 @@ func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	r := &replacement{
 		c: c, old: l, session: l.Session, cause: cmp.Or(a.Cause, ErrRotated),
 		due:     at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond)),
-		machine: handover.Tapped{Machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap))},
+		machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap)),
 		givenUp: make(chan struct{}), released: make(chan struct{}), gone: make(chan struct{}),
 	}
 	r.next.c, r.next.origin = c, &origin{old: r.gone}
@@ -137,11 +137,12 @@ func (r *replacement) vacate() {
 	}
 }
 
-// tell calls f with the machine, under the lock.
-func (r *replacement) tell(f func(m *handover.Tapped)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.machine)
+// unlock releases mu after a step of the machine.
+func (r *replacement) unlock() {
+	if handover.Tap != nil {
+		handover.Tap(&r.machine)
+	}
+	r.mu.Unlock()
 }
 
 // begin is the timer's callback. With OverlapBreakFirst the old session goes on until a login is reserved for the next one.
@@ -173,7 +174,7 @@ func (r *replacement) begin() {
 	if what == handover.BeginDial {
 		r.ctx, r.next.origin.cancel = context.WithCancel(&r.c.life.Context)
 	}
-	r.mu.Unlock()
+	r.unlock()
 	if what == handover.BeginNothing {
 		release()
 		return // the old supervisor ends the rotation

@@ -98,7 +98,9 @@ func (r predecessor) describe(*Session) {}
 func (r predecessor) failed(err error)  { r.bridged(err) }
 
 func (r predecessor) opening(o *Opening) {
-	r.tell(func(m *handover.Tapped) { o.Planned = r.breaks() && m.Planned() })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.Planned = r.breaks() && r.machine.Planned()
 }
 
 // ready ends a rotation that has closed the session first.
@@ -113,8 +115,9 @@ func (r predecessor) ready(l *served) (marks bool, err error) {
 // bridged ends a rotation that has closed the session first: a session of the supervisor is ready, or could
 // not be made because of err.
 func (r predecessor) bridged(err error) {
-	ends := false
-	r.tell(func(m *handover.Tapped) { ends = m.Bridged() })
+	r.mu.Lock()
+	ends := r.machine.Bridged()
+	r.unlock()
 	if !ends {
 		return
 	}
@@ -128,7 +131,7 @@ func (r predecessor) bridged(err error) {
 
 func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	how := handover.EndedBroken
 	switch why.reason {
 	case backoff.ReasonRotated:
@@ -146,7 +149,9 @@ func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 }
 
 func (r predecessor) mark(s *Seam) {
-	r.tell(func(m *handover.Tapped) { s.Overlapped, s.Resumed = m.Overlapped(), m.Resumed() })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Overlapped, s.Resumed = r.machine.Overlapped(), r.machine.Resumed()
 }
 
 // marks notes that the reader has the seam of the old session.
@@ -166,7 +171,7 @@ func (r predecessor) release() {
 	}
 	defer func() {
 		r.mu.Lock()
-		defer r.mu.Unlock()
+		defer r.unlock()
 		if !r.machine.Released() { // OnMessage has ended the goroutine
 			r.machine.Release(0)
 			r.endRelease()
@@ -178,7 +183,7 @@ func (r predecessor) release() {
 		if r.machine.Release(len(held)) {
 			r.endRelease()
 		}
-		r.mu.Unlock()
+		r.unlock()
 		if len(held) == 0 {
 			return
 		}
@@ -204,7 +209,7 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 		r.c.state.inherit(&r.next.seat, r.replacement.lost.err, unlessLenient(v))
 	}
 	begun := r.machine.Begun()
-	r.mu.Unlock()
+	r.unlock()
 	switch {
 	case !begun:
 		r.stop()
@@ -218,8 +223,9 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 
 func (r predecessor) done(error) bool {
 	r.stop()
-	var done handover.OldDone
-	r.tell(func(m *handover.Tapped) { done = m.OldDone() })
+	r.mu.Lock()
+	done := r.machine.OldDone()
+	r.unlock()
 	switch done {
 	case handover.OldReplaced:
 		var err error
@@ -275,13 +281,19 @@ func (r successor) describe(s *Session) {
 }
 
 func (r successor) opening(o *Opening) {
-	r.tell(func(m *handover.Tapped) { o.Planned = m.Planned() })
+	r.mu.Lock()
+	o.Planned = r.machine.Planned()
+	r.mu.Unlock()
 	if r.reads() {
 		o.replaces = r
 	}
 }
 
-func (r successor) rests(resting bool) { r.tell(func(m *handover.Tapped) { m.Rest(resting) }) }
+func (r successor) rests(resting bool) {
+	r.mu.Lock()
+	defer r.unlock()
+	r.machine.Rest(resting)
+}
 
 // ready lets the successor lead, if it does not yet.
 func (r successor) ready(l *served) (marks bool, err error) {
@@ -291,7 +303,7 @@ func (r successor) ready(l *served) (marks bool, err error) {
 	ended := old != nil && old.MayHaveEnded()
 
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	// A session that is lost may wait for a hook, and its supervisor says OldLost after that.
 	behind := r.old != nil && (ended || r.old.Lost() || r.old.Behind())
 	switch r.machine.NextReady(l.resumed, behind) {
@@ -356,7 +368,7 @@ func (r successor) cutOld() {
 	r.mu.Lock()
 	old := r.old
 	cut := r.machine.HeldFull()
-	r.mu.Unlock()
+	r.unlock()
 	if cut {
 		old.Part(r.cause, backoff.ReasonRotated, -1)
 	}
@@ -370,7 +382,7 @@ func (r successor) lost(l *served, why loss) (overlapped, dials bool) {
 	if before == handover.LossForget && r.held.Forget(l.Session) {
 		l.delivered = false
 	}
-	r.mu.Unlock()
+	r.unlock()
 	if before == handover.LossAwait {
 		r.endDrain()
 	}
@@ -387,7 +399,7 @@ func (r successor) done(err error) bool {
 	if r.replacement.lost != nil {
 		err = r.replacement.lost.err
 	}
-	r.mu.Unlock()
+	r.unlock()
 	if leads {
 		r.endDrain()
 		<-r.gone

@@ -24,6 +24,9 @@ type Machine struct {
 	releasing bool // the reader gets the held messages now
 }
 
+// Tap gets a Machine that may have changed, before the lock around it is released. Only a test sets Tap.
+var Tap func(*Machine)
+
 // stage is how far a handover is: see the package comment.
 type stage uint8
 

@@ -316,7 +316,7 @@ func (s *steps) nextActs() {
 				w.wrong = "a session is said to be planned, and replaces one that has died"
 			}
 		})
-		s.add("next: dial fails", func(w *world) { w.rest() })
+		s.add("next: dial fails", func(w *world) { w.rest(r) })
 		s.add("next: dial fails for good", func(w *world) { w.next = nextEnds })
 	case nextRests:
 		if w.cancel {
@@ -324,11 +324,11 @@ func (s *steps) nextActs() {
 		}
 		s.add("next: another wait begins, for a login", func(w *world) {
 			r.planned(&w.m) // for the hook that reports the wait
-			w.rest()
+			w.rest(r)
 		})
 		s.act("next: wait is over", func(w *world) {
 			if w.slot {
-				w.m.Rest(false)
+				r.rest(&w.m, false)
 			}
 			w.next = nextDials // which ends it, if it is cancelled
 		})
@@ -336,7 +336,7 @@ func (s *steps) nextActs() {
 		s.nextSession()
 	case nextSeam, nextForget:
 		if w.released {
-			s.act("next: seam", func(w *world) { w.loseNext() })
+			s.act("next: seam", func(w *world) { w.loseNext(r) })
 		}
 	case nextEnds:
 		s.act("next: supervisor ends", func(w *world) {
@@ -477,22 +477,22 @@ func (w *world) endNext(r rules, ready bool) {
 		w.wrong = "the seam of the next session came before its messages"
 	default:
 		w.held = 0
-		w.loseNext()
+		w.loseNext(r)
 	}
 }
 
 // loseNext goes on after the seam of a session of the next supervisor.
-func (w *world) loseNext() {
+func (w *world) loseNext(r rules) {
 	w.nextLink = none
 	if w.next = nextEnds; !w.cancel {
-		w.rest()
+		w.rest(r)
 	}
 }
 
 // rest begins a wait before the next dial.
-func (w *world) rest() {
+func (w *world) rest(r rules) {
 	if w.slot {
-		w.m.Rest(true)
+		r.rest(&w.m, true)
 	}
 	w.next = nextRests
 }

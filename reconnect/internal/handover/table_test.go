@@ -2,6 +2,7 @@ package handover
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -13,20 +14,24 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
-var update = flag.Bool("update", false, "write the table of all steps")
+var update = flag.Bool("update", false, "write the table of all changes")
 
-// table has each step that a Machine takes in the walk. Each history checks that its handovers take no other.
+// table has each change of a Machine in the walk: what it is before, and then. Each history checks that its
+// handovers make no other.
 const table = "../history/testdata/handover.txt"
 
-func TestTheTableHasTheStepsOfTheWalk(t *testing.T) {
+func TestTheTableHasTheChangesOfTheWalk(t *testing.T) {
 	walk.SkipWithRace(t)
-	steps := make(map[string]bool)
-	Tap = func(s Step) { steps[s.String()] = true }
-	defer func() { Tap = nil }()
+	changes := make(map[string]bool)
+	noting := notingRules(func(before, after Machine) {
+		if before != after {
+			changes[fmt.Sprint(before, after)] = true
+		}
+	})
 	for _, overlap := range overlaps {
-		walkAll(overlap, tappedRules)
+		walkAll(overlap, noting)
 	}
-	want := strings.Join(slices.Sorted(maps.Keys(steps)), "\n") + "\n"
+	want := strings.Join(slices.Sorted(maps.Keys(changes)), "\n") + "\n"
 	if *update {
 		require.NoError(t, os.WriteFile(table, []byte(want), 0o644))
 	}
@@ -35,30 +40,22 @@ func TestTheTableHasTheStepsOfTheWalk(t *testing.T) {
 	require.Equal(t, want, string(got), "go test ./reconnect/internal/handover -run TheTable -update")
 }
 
-// tapped returns the rule that calls a method of a Tapped.
-func tapped[A any](f func(*Tapped) A) func(*Machine) A {
-	return func(m *Machine) A {
-		t := Tapped{*m}
-		defer func() { *m = t.Machine }()
-		return f(&t)
+// notingRules are the trueRules that change a Machine, and note what it is before and after each.
+func notingRules(note func(before, after Machine)) rules {
+	noting := func(m *Machine) func() {
+		before := *m
+		return func() { note(before, *m) }
 	}
-}
-
-// tappedWith is tapped for a method with an argument.
-func tappedWith[B, A any](f func(*Tapped, B) A) func(*Machine, B) A {
-	return func(m *Machine, b B) A { return tapped(func(t *Tapped) A { return f(t, b) })(m) }
-}
-
-// tappedRules are trueRules, and Tap gets each step.
-var tappedRules = rules{
-	tappedWith((*Tapped).Begin),
-	func(m *Machine, resumed, behind bool) Lead {
-		return tapped(func(t *Tapped) Lead { return t.NextReady(resumed, behind) })(m)
-	},
-	tapped((*Tapped).Holds), tapped((*Tapped).HeldFull),
-	func(m *Machine, how Ending, unread bool) bool {
-		return tapped(func(t *Tapped) bool { return t.OldLost(how, unread) })(m)
-	},
-	tappedWith((*Tapped).Release), tappedWith((*Tapped).NextLost), tappedWith((*Tapped).OldEnded),
-	tapped((*Tapped).Bridged), tapped((*Tapped).OldDone), tapped((*Tapped).NextDone), tapped((*Tapped).Planned),
+	r := trueRules
+	r.begin = func(m *Machine, ending bool) Begin { defer noting(m)(); return m.Begin(ending) }
+	r.nextReady = func(m *Machine, resumed, behind bool) Lead { defer noting(m)(); return m.NextReady(resumed, behind) }
+	r.heldFull = func(m *Machine) bool { defer noting(m)(); return m.HeldFull() }
+	r.oldLost = func(m *Machine, how Ending, unread bool) bool { defer noting(m)(); return m.OldLost(how, unread) }
+	r.release = func(m *Machine, left int) bool { defer noting(m)(); return m.Release(left) }
+	r.oldEnded = func(m *Machine, stop bool) Heir { defer noting(m)(); return m.OldEnded(stop) }
+	r.bridged = func(m *Machine) bool { defer noting(m)(); return m.Bridged() }
+	r.oldDone = func(m *Machine) OldDone { defer noting(m)(); return m.OldDone() }
+	r.nextDone = func(m *Machine) bool { defer noting(m)(); return m.NextDone() }
+	r.rest = func(m *Machine, resting bool) { defer noting(m)(); m.Rest(resting) }
+	return r
 }

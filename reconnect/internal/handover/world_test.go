@@ -154,11 +154,13 @@ type rules struct {
 	oldDone   func(*Machine) OldDone
 	nextDone  func(*Machine) bool
 	planned   func(*Machine) bool
+	rest      func(*Machine, bool)
 }
 
 var trueRules = rules{
 	(*Machine).Begin, (*Machine).NextReady, (*Machine).Holds, (*Machine).HeldFull, (*Machine).OldLost, (*Machine).Release,
 	(*Machine).NextLost, (*Machine).OldEnded, (*Machine).Bridged, (*Machine).OldDone, (*Machine).NextDone, (*Machine).Planned,
+	(*Machine).Rest,
 }
 
 // broken returns the invariant that w breaks, or "".

@@ -2,198 +2,139 @@ package history
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/redial-go/redial/reconnect/internal/outbox"
 	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
-// queues are the send queues of a history, each compared with a plain list that does the same without any index: after each call
-// both hold the same, and have dropped the same for the same reasons.
+// queues are the send queues of a history, as they are whenever the lock around one is released. The tests of package
+// queue compare it with a plain list; here the outbox uses it.
 type queues struct {
 	mu    sync.Mutex // guards what follows; nothing else is locked under it
-	lists map[any]*plainQueue
-	steps int
+	last  map[any]*items
 	wrong []string
 }
 
-// plainQueue is the simplest queue.
-type plainQueue struct {
-	queue.Limits
-	items   []queue.Entry
-	dropped map[any]queue.Reason // in this step
+// items are the items of a queue.
+type items struct {
+	now  []itemID        // in order
+	seen map[itemID]bool // what has ever been in it
+	back map[itemID]bool // those of now that were put back into it, for which there may be no room
+}
+
+// itemID is the address of an item, which may be used again, and when its message was queued.
+type itemID struct {
+	item   any
+	queued int64
 }
 
 var tappedQueues queues
 
-func init() { queue.Tap = tappedQueues.step }
+func init() { outbox.Tap = lookAtQueue }
 
-// step is called after each call.
-func (h *queues) step(s queue.Step) {
+// lookAtQueue is called when a queue may have changed.
+func lookAtQueue[T any](q *queue.Queue[T]) {
+	h := &tappedQueues
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.steps++
-	p := h.lists[s.Queue]
-	if p == nil {
-		if h.lists == nil {
-			h.lists = make(map[any]*plainQueue)
+	was := h.last[q]
+	if was == nil {
+		if h.last == nil {
+			h.last = make(map[any]*items)
 		}
-		p = &plainQueue{Limits: s.Limits}
-		h.lists[s.Queue] = p
+		was = &items{seen: make(map[itemID]bool), back: make(map[itemID]bool)}
+		h.last[q] = was
 	}
-	if wrong := p.accepts(s); wrong != "" && len(h.wrong) < 3 {
-		h.wrong = append(h.wrong, s.Call+": "+wrong)
+	if wrong := was.become(itemsOf(q)); wrong != "" && len(h.wrong) < 3 {
+		h.wrong = append(h.wrong, wrong)
 	}
-}
-
-// take returns what has happened since the last call, and forgets the queues.
-func (h *queues) take() (steps int, wrong []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	steps, wrong = h.steps, h.wrong
-	h.lists, h.steps, h.wrong = nil, 0, nil
-	return steps, wrong
-}
-
-// finishQueues checks the steps of all send queues. The caller holds w.mu.
-func (w *world) finishQueues() {
-	if steps, wrong := tappedQueues.take(); steps > 0 {
-		w.check(QueueAccepts, len(wrong) == 0, "%q", wrong)
+	if wrong := counted(q, len(was.back)); wrong != "" && len(h.wrong) < 3 {
+		h.wrong = append(h.wrong, wrong)
 	}
 }
 
-// accepts does the same as a queue has done, and returns what differs.
-func (p *plainQueue) accepts(s queue.Step) string {
-	p.dropped = nil
-	switch s.Call {
-	case "Add":
-		if ok := p.add(s.Item, s.Now); ok != (s.Err == nil) {
-			return fmt.Sprintf("accepted %t, and the error is %v", ok, s.Err)
-		}
-	case "Next":
-		if next := p.next(s); next != s.Item.ID {
-			return "it returns another item"
-		}
-	case "PutBack":
-		if s.Item.Key != "" && p.keyed(s.Item.Key) >= 0 {
-			p.note(s.Item, queue.Replaced)
-		} else {
-			p.items = slices.Insert(p.items, 0, s.Item)
-		}
-	case "Remove":
-		p.items = slices.DeleteFunc(p.items, func(e queue.Entry) bool { return e.ID == s.Item.ID })
-	case "Expire":
-		p.expire(s.Now)
+func itemsOf[T any](q *queue.Queue[T]) (all []itemID) {
+	for i := range q.All() {
+		queued := reflect.ValueOf(&i.Value).Elem().FieldByName("queued") // T is outbox's sending
+		all = append(all, itemID{i, queued.Int()})
 	}
-	return p.differs(s)
+	return all
 }
 
-// differs returns what differs after a call.
-func (p *plainQueue) differs(s queue.Step) string {
-	count, bytes := p.size()
+// become notes the items that a queue has now, and returns what is wrong with their order: those that stay keep
+// theirs, behind those that were put back, and before those that are new.
+func (was *items) become(now []itemID) (wrong string) {
+	lacking := func(in []itemID) func(itemID) bool {
+		return func(i itemID) bool { return !slices.Contains(in, i) }
+	}
+	before := slices.DeleteFunc(slices.Clone(was.now), lacking(now))
+	stay := slices.DeleteFunc(slices.Clone(now), lacking(was.now))
+	head := now // where those are that were put back
+	if len(stay) > 0 {
+		n := slices.Index(now, stay[0])
+		if head = now[:n]; !slices.Equal(now[n:n+len(stay)], before) {
+			wrong = "what stays has another order, or something between it"
+		}
+	}
+	back := make(map[itemID]bool)
+	for _, i := range now {
+		switch {
+		case slices.Contains(head, i) && was.seen[i], slices.Contains(stay, i) && was.back[i]:
+			back[i] = true
+		case slices.Contains(head, i) && len(stay) > 0:
+			wrong = "something is put back that was not there"
+		}
+		was.seen[i] = true
+	}
+	was.now, was.back = now, back
+	return wrong
+}
+
+// counted returns what differs between the counts of a queue and its items. There may be as many more than there is
+// room for as were put back.
+func counted[T any](q *queue.Queue[T], back int) string {
+	count, bytes := 0, 0
 	var earliest time.Time
-	same := len(p.items) == len(s.Items) && len(p.dropped) == len(s.Dropped)
-	for i, e := range p.items {
-		same = same && e.ID == s.Items[i]
-		if !e.Expires.IsZero() && (earliest.IsZero() || e.Expires.Before(earliest)) {
-			earliest = e.Expires
+	keys := make(map[string]bool)
+	for i := range q.All() {
+		if !i.Free {
+			count, bytes = count+1, bytes+i.Size
 		}
+		if !i.Expires.IsZero() && (earliest.IsZero() || i.Expires.Before(earliest)) {
+			earliest = i.Expires
+		}
+		if q.Full == queue.ReplaceKey && i.Key != "" && keys[i.Key] {
+			return "two items have the key " + i.Key
+		}
+		keys[i.Key] = true
 	}
-	for id, why := range p.dropped {
-		got, ok := s.Dropped[id]
-		same = same && ok && got == why
+	messages, size := q.Size()
+	if count != messages || bytes != size || !earliest.Equal(q.Earliest()) {
+		return fmt.Sprintf("%d items of %d bytes, the first until %v; and it has %d of %d, %v",
+			count, bytes, earliest, messages, size, q.Earliest())
 	}
-	if !same || count != s.Messages || bytes != s.Bytes || !earliest.Equal(s.Earliest) {
-		return fmt.Sprintf("%d items of %d bytes, %d in all, %d dropped, the first until %v; and it has %d of %d, %d, %d, %v",
-			count, bytes, len(p.items), len(p.dropped), earliest, s.Messages, s.Bytes, len(s.Items), len(s.Dropped), s.Earliest)
+	if count > q.Messages+back || back == 0 && bytes > q.Bytes {
+		return fmt.Sprintf("%d items of %d bytes, and room for %d of %d", count, bytes, q.Messages, q.Bytes)
 	}
 	return ""
 }
 
-func (p *plainQueue) size() (count, bytes int) {
-	for _, e := range p.items {
-		if !e.Free {
-			count, bytes = count+1, bytes+e.Size
-		}
+// take returns what has happened since the last call, and forgets the queues.
+func (h *queues) take() (looked bool, wrong []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	looked, wrong = len(h.last) > 0, h.wrong
+	h.last, h.wrong = nil, nil
+	return looked, wrong
+}
+
+// finishQueues checks what was seen of all send queues. The caller holds w.mu.
+func (w *world) finishQueues() {
+	if looked, wrong := tappedQueues.take(); looked {
+		w.check(QueueAccepts, len(wrong) == 0, "%q", wrong)
 	}
-	return count, bytes
-}
-
-func (p *plainQueue) note(e queue.Entry, why queue.Reason) {
-	if p.dropped == nil {
-		p.dropped = make(map[any]queue.Reason)
-	}
-	p.dropped[e.ID] = why
-}
-
-func (p *plainQueue) drop(i int, why queue.Reason) {
-	p.note(p.items[i], why)
-	p.items = slices.Delete(p.items, i, i+1)
-}
-
-func late(e queue.Entry, now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
-
-func (p *plainQueue) expire(now time.Time) {
-	for i := 0; i < len(p.items); {
-		if late(p.items[i], now) {
-			p.drop(i, queue.Expired)
-		} else {
-			i++
-		}
-	}
-}
-
-// keyed returns where the item with a key is, or -1.
-func (p *plainQueue) keyed(key string) int {
-	return slices.IndexFunc(p.items, func(e queue.Entry) bool { return key != "" && p.Full == queue.ReplaceKey && e.Key == key })
-}
-
-// fits reports whether there is room for e if the item at old were gone.
-func (p *plainQueue) fits(e queue.Entry, old int) bool {
-	count, bytes := p.size()
-	if old >= 0 {
-		count, bytes = count-1, bytes-p.items[old].Size
-	}
-	return count < p.Messages && bytes+e.Size <= p.Bytes
-}
-
-func (p *plainQueue) add(e queue.Entry, now time.Time) bool {
-	if !e.Free {
-		if e.Size > p.Bytes {
-			return false
-		}
-		if !p.fits(e, p.keyed(e.Key)) {
-			p.expire(now)
-		}
-		for p.Full == queue.DropOldest && !p.fits(e, -1) {
-			p.drop(slices.IndexFunc(p.items, func(o queue.Entry) bool { return !o.Free }), queue.Displaced)
-		}
-		old := p.keyed(e.Key)
-		if !p.fits(e, old) {
-			return false
-		}
-		if old >= 0 {
-			p.drop(old, queue.Replaced)
-		}
-	}
-	p.items = append(p.items, e)
-	return true
-}
-
-// next returns the first item that may go.
-func (p *plainQueue) next(s queue.Step) any {
-	for i := 0; i < len(p.items); {
-		switch e := p.items[i]; {
-		case slices.Contains(s.Skipped, e.ID):
-			i++
-		case late(e, s.Now):
-			p.drop(i, queue.Expired)
-		case slices.Contains(s.Passed, e.ID):
-			i++
-		default:
-			return e.ID
-		}
-	}
-	return nil
 }

@@ -48,7 +48,7 @@ type Outbox struct {
 	pending atomic.Int64 // messages without a fate; if there are some, a Write queues behind them
 
 	mu      sync.Mutex // guards what follows
-	queue   queue.Tapped[sending]
+	queue   queue.Queue[sending]
 	lane    *lane     // by which to write; nil: no session is ready
 	old     *lane     // that of the session before, for its messages; nil: none
 	last    uint64    // the last session that was lost
@@ -346,9 +346,15 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 	q.told.add(chain{e, e})
 }
 
+// Tap gets the queue of an Outbox that may have changed, before the lock is released. Only a test sets Tap.
+var Tap func(*queue.Queue[sending])
+
 // unlock hands on the fates that were settled under the lock, and releases it.
 func (q *Outbox) unlock() {
 	defer q.mu.Unlock()
+	if Tap != nil {
+		Tap(&q.queue)
+	}
 	if q.tell() {
 		go q.reporter.run() // joined by End
 	}
@@ -377,7 +383,7 @@ func (q *Outbox) Progress() (room, reported <-chan struct{}) {
 	return q.room.Wait(), q.reporter.progress.Wait()
 }
 
-// AwaitReceipts waits until the receipts that there are now were reported.
+// AwaitReceipts waits until OnReceipt has returned for all messages that have their fate now.
 func (q *Outbox) AwaitReceipts(ctx context.Context) error {
 	if q == nil {
 		return nil
