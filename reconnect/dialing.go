@@ -325,9 +325,9 @@ func (d *dialing[C]) startWait(short *budget.LoginError) {
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
 		Name: d.s.hooks.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
-		again: d.s.again, replaces: d.s.owner.replaces(),
+		again: d.s.again,
 	}
-	d.s.owner.waiting(d.wait)
+	d.s.owner.waiting(&d.wait)
 	call(d.s.calls, &hookNames.WaitStart, d.s.trace().WaitStart, d.wait)
 }
 
@@ -349,6 +349,9 @@ func loginAt(short *budget.LoginError, now time.Time) time.Time {
 // awaitLogin reserves a login for the dial that is due. If no login is left, awaitLogin waits until there may be one,
 // and reports that. It begins a new wait if the present one is not for a login, is over, or would end too late.
 func (d *dialing[C]) awaitLogin(now time.Time) (waited bool, err error) {
+	if d.s.o.Logins == nil {
+		return false, nil
+	}
 	due := d.s.dials.Due() // zero: a dial is under way
 	if d.release != nil || due.IsZero() || due.After(now) || d.s.dials.Stopped() {
 		return false, nil

@@ -267,7 +267,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	if closing && k.c.life.failure.Load() == nil {
 		reason = backoff.ReasonShutdown // the Conn was closed, whatever the last error was
 	}
-	l.ending = ending{reason: reason, planned: l.overlaps || replaced, atOnce: replaced}
+	l.ending = ending{reason: reason, lost: l.broken, planned: l.overlaps || replaced, atOnce: replaced}
 	k.c.sender.detach(&l.Link, err, l.keeps(&k.c.life, err))
 	if !ready {
 		k.neverReady(l)
@@ -328,10 +328,8 @@ func (k *keeper) failed() {
 	k.side().failed(errors.New("the first dial has failed"))
 }
 
-func (k *keeper) lost(l *served, _ error) bool { return l.broken }
-
-func (k *keeper) waiting(w WaitStart) {
-	k.side().rests(w.Verdict.RetryAfter == 0)
+func (k *keeper) waiting(w *WaitStart) {
+	w.replaces = k.side().rests(w.Verdict.RetryAfter == 0)
 	k.c.state.enter(&k.seat, StateWaiting, func(s *Status) {
 		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, w.Verdict.Class
 		s.Next = time.Now().Add(w.Verdict.RetryAfter + w.Drawn)
@@ -385,17 +383,6 @@ func (k *keeper) limit(t schedule.Attempt) time.Duration {
 		}
 	}
 	return dialLimit(t)
-}
-
-func (k *keeper) replaces() (session uint64) {
-	if r, is := k.side().(successor); is {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.machine.Planned() {
-			session = r.session
-		}
-	}
-	return session
 }
 
 func (k *keeper) reserved() func() {

@@ -76,14 +76,11 @@ type owner[C io.Closer] interface {
 	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
 	dialed(c C, s *Session)              // a session begins; sets its number
 	failed()                             // a dial brought no connection
-	waiting(w WaitStart)                 // a wait begins
+	waiting(w *WaitStart)                // a wait begins; sets the session that the next dial is to replace
 
 	// troubled says that a dial has failed, or hangs, while another continues. class is that of the
 	// verdict on err.
 	troubled(atGate bool, try int, err error, class backoff.Class)
-
-	// lost reports whether serve returned err because the connection was lost.
-	lost(c C, err error) bool
 
 	// judge returns the verdict on why a dial has failed or a session has ended.
 	judge(err error) backoff.Verdict
@@ -98,10 +95,6 @@ type owner[C io.Closer] interface {
 	// limit returns the limit on one dial.
 	limit(t schedule.Attempt) time.Duration
 
-	// replaces returns the number of the session that the next one is to replace, or 0 if there is
-	// none or it has been lost.
-	replaces() (session uint64)
-
 	// reserved returns the function that ends the reservation of a login that was made for the next
 	// dial, or nil if none was made.
 	reserved() (release func())
@@ -114,6 +107,7 @@ type owner[C io.Closer] interface {
 // ending is how a session has ended.
 type ending struct {
 	reason  backoff.Reason
+	lost    bool // serve returned because the connection was lost; has a meaning if the session was never ready
 	planned bool // the session was replaced, and did not die
 	atOnce  bool // the next dial follows without a wait
 }
@@ -205,10 +199,10 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	err = cmp.Or(err, errServed)
 	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
-	opened := s.openedVerdict(ctx, c, err)
+	how := s.owner.ending(ctx, c, err)
+	opened := s.openedVerdict(ctx, err, how.lost)
 	session.leaveGate(opened, err)
 	s.cause = err
-	how := s.owner.ending(ctx, c, err)
 	end := SessionDone{
 		Name: s.hooks.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
 	}
@@ -242,7 +236,7 @@ func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
 // openedVerdict returns the gate's verdict on a session that was never ready. The host has answered the
 // dial, so an overload, a slow opening and a lost connection count against the host. A refused login and a
 // Retry-After do not, because the server may have meant one account.
-func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backoff.Verdict {
+func (s *supervisor[C]) openedVerdict(ctx context.Context, err error, lost bool) backoff.Verdict {
 	v := s.gateVerdict(ctx)
 	v.RetryAfter, v.Lenient = 0, false
 	var slow openTimeout
@@ -250,7 +244,7 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backo
 	case v.Class == backoff.ClassStop && ctx.Err() != nil, v.Class == backoff.ClassOverload:
 	case errors.As(err, &slow):
 		v.Class = backoff.ClassOverload
-	case s.owner.lost(c, err):
+	case lost:
 		v.Class = backoff.ClassRetry
 	default:
 		v.Class = backoff.ClassOK
@@ -320,13 +314,11 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
 func (f *functions[C]) connecting(bool, string)                  {}
 func (f *functions[C]) failed()                                  {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
-func (f *functions[C]) waiting(WaitStart)                        {}
+func (f *functions[C]) waiting(*WaitStart)                       {}
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
-func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
 
 func (f *functions[C]) judge(err error) backoff.Verdict        { return f.o.classify(err) }
 func (f *functions[C]) replaced(backoff.Verdict) bool          { return false }
-func (f *functions[C]) replaces() uint64                       { return 0 }
 func (f *functions[C]) reserved() func()                       { return nil }
 func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
 
@@ -337,9 +329,9 @@ func (f *functions[C]) dialed(_ C, s *Session) {
 
 func (f *functions[C]) ending(ctx context.Context, _ C, err error) ending {
 	if ctx.Err() != nil {
-		return ending{reason: backoff.ReasonShutdown}
+		return ending{reason: backoff.ReasonShutdown, lost: isLoss(err)}
 	}
-	return ending{reason: link.ReasonOf(err)}
+	return ending{reason: link.ReasonOf(err), lost: isLoss(err)}
 }
 
 func (f *functions[C]) took(open bool) bool {

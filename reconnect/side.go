@@ -24,8 +24,11 @@ type side interface {
 	marks() *served                                    // the link whose mark may come after the seam; nil: none
 	release()                                          // gives the reader what was held, after the seam
 	inherits(v backoff.Verdict) bool                   // whether another supervisor goes on after a session that ended with v
-	rests(resting bool)                                // the supervisor waits before its dial, and the server has not asked for that
 	done(err error) bool                               // whether the Conn ends with the supervisor, which has ended because of err
+
+	// rests notes whether the supervisor waits before its dial, and the server has not asked for that. It returns
+	// the number of the session that the dial is to replace, or 0.
+	rests(resting bool) (replaces uint64)
 }
 
 // loss is how a session ended.
@@ -48,7 +51,7 @@ func (alone) mark(*Seam)                                  {}
 func (alone) marks() *served                              { return nil }
 func (alone) release()                                    {}
 func (alone) inherits(backoff.Verdict) bool               { return false }
-func (alone) rests(bool)                                  {}
+func (alone) rests(bool) (replaces uint64)                { return 0 }
 func (alone) done(error) bool                             { return true }
 
 func (a alone) describe(s *Session) {
@@ -289,10 +292,14 @@ func (r successor) opening(o *Opening) {
 	}
 }
 
-func (r successor) rests(resting bool) {
+func (r successor) rests(resting bool) (replaces uint64) {
 	r.mu.Lock()
 	defer r.unlock()
 	r.machine.Rest(resting)
+	if r.machine.Planned() {
+		replaces = r.session
+	}
+	return replaces
 }
 
 // ready lets the successor lead, if it does not yet.
