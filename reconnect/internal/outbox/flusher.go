@@ -164,6 +164,8 @@ func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
 		switch {
 		case e.Value.late:
 			q.told.add(chain{e, e})
+			q.reporter.made.Add(1) // first: await, which has no lock, reads held and then made
+			q.reporter.held.Add(-1)
 		case !kept:
 			q.drop(e, Because(ErrSessionLost, cause))
 		}
@@ -361,6 +363,9 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (ended, report
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if Tap != nil {
+		defer Tap(&q.queue)
+	}
 	bytes := 0
 	for _, m := range b.messages[:n] {
 		bytes += len(m.Data)

@@ -158,6 +158,7 @@ func TestTheDataIsNotTheCallersWhileKeepsLooksAtIt(t *testing.T) {
 						_ = w.AwaitReceipts(t.Context())
 						close(awaited)
 					}()
+					w.want() // it waits
 					w.Close()
 					w.want("b: dropped 0 x0 (closed)")
 					require.False(t, closed(awaited))

@@ -338,11 +338,12 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 	if fate != FateWritten && q.life.Leaving.Load() {
 		q.unsent = append(q.unsent, s.Receipt)
 	}
-	q.reporter.made.Add(1)
 	if s.asked { // the data is not the caller's again before keeps has returned
 		s.late = true
+		q.reporter.held.Add(1)
 		return
 	}
+	q.reporter.made.Add(1)
 	q.told.add(chain{e, e})
 }
 

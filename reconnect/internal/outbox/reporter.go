@@ -14,7 +14,8 @@ type reporter struct {
 	o *Options
 
 	count, bytes atomic.Int64  // of the receipts that wait, and of their data
-	made, done   atomic.Uint64 // how many messages have got their fate, and for how many of them OnReceipt has returned
+	made, done   atomic.Uint64 // how many receipts were made, and for how many of them OnReceipt has returned
+	held         atomic.Int64  // messages that have their fate, and whose receipts are made when keeps has returned
 
 	mu      sync.Mutex // guards what follows
 	waiting chain      // messages whose receipts wait
@@ -105,12 +106,15 @@ func (r *reporter) returned() {
 	r.progress.Broadcast()
 }
 
-// await waits until OnReceipt has returned for all receipts that there are now.
+// await waits until OnReceipt has returned for all messages that have their fate now. Their receipts may come after
+// those of later messages, if some are held.
 func (r *reporter) await(ctx context.Context) error {
-	made := r.made.Load()
-	for {
+	for made, counted := uint64(0), false; ; {
 		progress := r.progress.Wait()
-		if r.done.Load() >= made {
+		if !counted && r.held.Load() == 0 {
+			made, counted = r.made.Load(), true
+		}
+		if counted && r.done.Load() >= made {
 			return nil
 		}
 		select {
