@@ -96,7 +96,7 @@ func (l *lifetime) goodbyeLimit() time.Duration {
 	return l.o.CloseTimeout
 }
 
-// sayGoodbye closes l politely if farewell was too early to do it, such as when it closed the session that l
+// sayGoodbye closes l politely if farewell ran before l was attached, such as when it closed the session that l
 // replaces, and lets the supervisor read until the answer. The caller must have attached l to the sender.
 func (k *keeper) sayGoodbye(l *served) {
 	s := &k.c.sender
@@ -108,18 +108,16 @@ func (k *keeper) sayGoodbye(l *served) {
 	}
 }
 
-// lastLink returns the link that farewell closes, or nil if no session is ready. What is attached after
-// that is closed by sayGoodbye. Each link is closed by one of the two: if both did it, farewell would take
-// the other's close for the end of the session, and end the Conn before the peer's answers are read.
+// lastLink returns the link that farewell closes, or nil if no session is ready. The first call chooses it, and what
+// is attached after that is closed by sayGoodbye. So each link is closed once: a second close would look like the
+// end of the session, and end the Conn before the peer's answers are read.
 func (s *sender) lastLink() *link.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parting = true
-	l := s.ready()
-	if l != nil {
-		s.parted = l
+	if !s.parting {
+		s.parting, s.parted = true, s.ready()
 	}
-	return l
+	return s.parted
 }
 
 // farewell closes the present link politely, if there is one, and so the one that it replaces.

@@ -53,41 +53,47 @@ func (c starter) StartClose(code int, _ string) error {
 	return nil
 }
 
-// What comes by that next session before its answer is read, too.
+// What comes by that next session before its answer is read, too, also if Shutdown is called again meanwhile.
 func TestNextSessionIsReadUntilItAnswersGoodbye(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
-		old, next := conntest.NewFake(&alive), conntest.NewFake(&alive)
-		started, dials := make(chan int, 1), make(chan struct{})
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+	for _, twice := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, _ *scene) {
+			old, next := conntest.NewFake(&alive), conntest.NewFake(&alive)
+			started, dials := make(chan int, 1), make(chan struct{})
+			c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+				dials <- struct{}{}
+				if _, again := <-dials; again {
+					return old.Conn(), nil
+				}
+				return starter{next.Conn(), started}, nil
+			}), nil)
+			require.NoError(t, err)
+			<-dials
 			dials <- struct{}{}
-			if _, again := <-dials; again {
-				return old.Conn(), nil
+			require.NoError(t, c.AwaitReady(t.Context()))
+			old.Mute()
+			c.Rotate(1, reconnect.Advice{})
+			<-dials
+			go c.Shutdown(context.Background()) // returns when Done is closed
+			synctest.Wait()
+			close(dials)
+			synctest.Wait()
+			require.Len(t, started, 1)
+			require.Equal(t, 1000, <-started)
+			if twice {
+				go c.Shutdown(context.Background()) // likewise
+				synctest.Wait()
 			}
-			return starter{next.Conn(), started}, nil
-		}), nil)
-		require.NoError(t, err)
-		<-dials
-		dials <- struct{}{}
-		require.NoError(t, c.AwaitReady(t.Context()))
-		old.Mute()
-		c.Rotate(1, reconnect.Advice{})
-		<-dials
-		go c.Shutdown(context.Background()) // returns when Done is closed
-		synctest.Wait()
-		close(dials)
-		synctest.Wait()
-		require.Len(t, started, 1)
-		require.Equal(t, 1000, <-started)
-		next.Deliver(text("a"), text("b"))
-		synctest.Wait()
-		next.Fail(&conn.CloseError{Code: 1000})
-		<-c.Done()
-		var got []string
-		for m, err := range c.Messages(t.Context()) {
-			if err == nil {
-				got = append(got, string(m.Data))
+			next.Deliver(text("a"), text("b"))
+			synctest.Wait()
+			next.Fail(&conn.CloseError{Code: 1000})
+			<-c.Done()
+			var got []string
+			for m, err := range c.Messages(t.Context()) {
+				if err == nil {
+					got = append(got, string(m.Data))
+				}
 			}
-		}
-		require.Equal(t, []string{"a", "b"}, got)
-	})
+			require.Equal(t, []string{"a", "b"}, got)
+		})
+	}
 }
