@@ -89,9 +89,9 @@ func TestReplacedSessionDecidesOnOtherKeysAfterRedial(t *testing.T) {
 		s.so.Batch = 1
 		s.decideSlowly(subscription.DecisionRedial)
 		s.ready("a")
-		s.venue.Next(venueFault{Err: "no"}, venueFault{Err: "no"})
+		s.venue.Next(venueFault{Err: "no", Slow: time.Second}, venueFault{Err: "no", Slow: time.Second + 1})
 		s.set.Add("b", "c")
-		synctest.Wait()
+		time.Sleep(2 * time.Second) // both are rejected by the session, the second while OnReject decides on the first
 		s.conn.Rotate(1, reconnect.Advice{})
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, [][]string{{"a"}, {"a", "b", "c"}}, s.venue.Held())
@@ -214,9 +214,9 @@ func TestNextSessionAsksForKeyWhenLastOneEnds(t *testing.T) {
 		s.so.Batch = 1
 		s.decideSlowly(subscription.DecisionDrop)
 		s.ready()
-		s.venue.Next(venueFault{Err: "no"}, venueFault{Err: "no"})
+		s.venue.Next(venueFault{Err: "no", Slow: time.Second}, venueFault{Err: "no", Slow: time.Second + 1})
 		s.set.Add("a", "b")
-		synctest.Wait()
+		time.Sleep(2 * time.Second) // both are rejected by the session, the second while OnReject decides on the first
 		s.conn.Rotate(1, reconnect.Advice{})
 		time.Sleep(10 * time.Second)
 		s.holds("b")
