@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // foreign is the index of an endpoint at a host that no endpoint has.
@@ -18,7 +18,7 @@ const foreign = -1
 // advised returns the address in ctx, and the index of an endpoint at its host or foreign. It
 // returns nil if there is no address that may be followed. It tells the supervisor which.
 func (d *WebSocket) advised(ctx context.Context, e *endpoints) (to *url.URL, endpoint int) {
-	t := schedule.AttemptFrom(ctx)
+	t := backoff.AttemptFrom(ctx)
 	if t.URL == "" {
 		return nil, 0
 	}

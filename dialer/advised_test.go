@@ -14,7 +14,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // told is what a dialer has reported of an advised address.
@@ -26,7 +26,7 @@ type told struct {
 // advise returns a context with an address that a server has advised.
 func advise(ctx context.Context, address string) (context.Context, *told) {
 	t := new(told)
-	return schedule.WithAttempt(ctx, schedule.Attempt{URL: address, Followed: func(err error) { t.calls++; t.err = err }}), t
+	return backoff.WithAttempt(ctx, backoff.Attempt{URL: address, Followed: func(err error) { t.calls++; t.err = err }}), t
 }
 
 // An address at the same host takes the place of the whole URL.
@@ -127,7 +127,7 @@ func TestARefusalOfCredentialsCountsForAnAdvisedAddress(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		var refresh []bool
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
+			refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
 			return nil
 		}
 		v.Next(conntest.Status(401, nil), v.Accept)

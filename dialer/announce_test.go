@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // announcing returns a context whose attempt calls f with each host that is announced.
 func announcing(t *testing.T, f func(host string) error) context.Context {
-	return schedule.WithAttempt(t.Context(), schedule.Attempt{Host: f})
+	return backoff.WithAttempt(t.Context(), backoff.Attempt{Host: f})
 }
 
 // A supervisor with a gate is notified of the host of a dial before anything is connected.
@@ -113,7 +113,7 @@ func TestRoundContinuesWithTheHostThatWasAnnounced(t *testing.T) {
 		}
 		var hosts []string
 		held := errors.New("held")
-		ctx := schedule.WithAttempt(t.Context(), schedule.Attempt{Host: func(host string) error {
+		ctx := backoff.WithAttempt(t.Context(), backoff.Attempt{Host: func(host string) error {
 			hosts = append(hosts, host)
 			return held
 		}})

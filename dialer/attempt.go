@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // attempt is one attempt at one endpoint: connect, then TLS if the scheme of url wants it, then
@@ -55,7 +55,7 @@ func (e *endpoints) attempt(parent context.Context, a *attempt) (conn.Conn, *Err
 
 // connectAndOpen makes the connection. It calls end if a stage takes longer than its limit.
 func (e *endpoints) connectAndOpen(ctx context.Context, end context.CancelCauseFunc, w *conn.Wire, a *attempt) (conn.Conn, error) {
-	_, handshake := e.limits(schedule.AttemptFrom(ctx))
+	_, handshake := e.limits(backoff.AttemptFrom(ctx))
 	stop := endAfter(end, e.connectLimit(ctx), "not connected")
 	defer func() { stop() }()
 	nc, err := a.connect(ctx, w)
@@ -69,7 +69,7 @@ func (e *endpoints) connectAndOpen(ctx context.Context, end context.CancelCauseF
 	stop()
 	stop = endAfter(end, handshake, "handshake not answered")
 	a.answered = e.hangs.begin(places(a.url, nc)...)
-	if connected := schedule.AttemptFrom(ctx).Connected; connected != nil {
+	if connected := backoff.AttemptFrom(ctx).Connected; connected != nil {
 		connected()
 	}
 	if a.url.Scheme == "wss" || a.url.Scheme == "tls" {

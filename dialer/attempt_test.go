@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestConnectingHasALimitOfItsOwn(t *testing.T) {
@@ -109,7 +108,7 @@ func TestTheTryInTheContextSetsTheLimits(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{})
 		v.Next(conntest.Hang)
-		ctx := schedule.WithAttempt(t.Context(), schedule.Attempt{Connect: 5 * time.Second, Handshake: time.Minute})
+		ctx := backoff.WithAttempt(t.Context(), backoff.Attempt{Connect: 5 * time.Second, Handshake: time.Minute})
 		v.fail(t, ctx, 5*time.Second)
 		v.fail(t, ctx, time.Minute)
 	})
@@ -118,10 +117,10 @@ func TestTheTryInTheContextSetsTheLimits(t *testing.T) {
 func TestAFieldGoesBeforeTheTry(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.HandshakeTimeout = 2 * time.Second
-		try := schedule.Attempt{Connect: 5 * time.Second, Handshake: time.Minute}
+		try := backoff.Attempt{Connect: 5 * time.Second, Handshake: time.Minute}
 		require.Equal(t, 7*time.Second, v.dialer.DialTimeout(try))
 		v.Next(conntest.Hang)
-		v.fail(t, schedule.WithAttempt(t.Context(), try), 2*time.Second)
+		v.fail(t, backoff.WithAttempt(t.Context(), try), 2*time.Second)
 	})
 }
 

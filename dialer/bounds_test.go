@@ -24,7 +24,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // bound is a limit that an option sets, or that the documentation names.
@@ -292,9 +291,9 @@ var timeBounds = slices.Concat([]timeBound{
 		func(t *testing.T, v *wsServer, _, k time.Duration) bool {
 			d := newTwoEndpoints(t)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(10*time.Second, func() { cancel(schedule.ErrHung) })
+			time.AfterFunc(10*time.Second, func() { cancel(backoff.ErrHung) })
 			_, err := untilHung{d}.Dial(ctx)
-			require.ErrorIs(t, err, schedule.ErrHung)
+			require.ErrorIs(t, err, backoff.ErrHung)
 			time.Sleep(k)
 			return d.asksA(t)
 		}},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
@@ -141,7 +140,7 @@ type Dialer struct {
 // defaultElapsed is the sum of the waits of connect_retry.
 const defaultElapsed = 127 * time.Second
 
-var defaultPolicy = schedule.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, schedule.Timeout{}, schedule.Timeout{})
+var defaultPolicy = backoff.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{})
 
 // Validate returns an error that names the wrong option, if there is one.
 // DialContext returns it too.
@@ -233,7 +232,7 @@ func (d *Dialer) connectLimit(ctx context.Context) time.Duration {
 	if d.ConnectTimeout < 0 {
 		return 0
 	}
-	return cmp.Or(d.ConnectTimeout, max(schedule.AttemptFrom(ctx).Connect, 0), backoff.DefaultConnect)
+	return cmp.Or(d.ConnectTimeout, max(backoff.AttemptFrom(ctx).Connect, 0), backoff.DefaultConnect)
 }
 
 // Progress reports how far a DialContext of a [Dialer] has come. For a log:

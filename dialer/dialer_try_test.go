@@ -21,12 +21,11 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestATryThatTimesOutMakesTheNextMorePatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, d := away(&dialer.Dialer{Policy: schedule.WithTimeouts(doubling, schedule.Timeout{}, schedule.Timeout{})})
+		n, d := away(&dialer.Dialer{Policy: backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})})
 		n.Fault("", hung)
 		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, []float64{0, 17, 51, 119}, seconds(n)) // 16+1, 32+2, 64+4, and cut in the fourth

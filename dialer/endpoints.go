@@ -18,7 +18,6 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // settings are the options that [WebSocket] and [Framed] have in common.
@@ -111,7 +110,7 @@ func (s *settings) validate() error {
 
 // limits returns how long connecting and the handshake may take in the attempt t: the limits of the
 // dialer, else the limits of t, else the defaults.
-func (s *settings) limits(t schedule.Attempt) (connect, handshake time.Duration) {
+func (s *settings) limits(t backoff.Attempt) (connect, handshake time.Duration) {
 	connect = cmp.Or(max(s.connectTimeout, 0), max(t.Connect, 0), backoff.DefaultConnect)
 	handshake = cmp.Or(max(s.handshakeTimeout, 0), max(t.Handshake, 0), backoff.DefaultHandshake)
 	return connect, handshake
@@ -119,7 +118,7 @@ func (s *settings) limits(t schedule.Attempt) (connect, handshake time.Duration)
 
 // connectLimit returns how long connecting may take in the attempt of ctx.
 func (s *settings) connectLimit(ctx context.Context) time.Duration {
-	connect, _ := s.limits(schedule.AttemptFrom(ctx))
+	connect, _ := s.limits(backoff.AttemptFrom(ctx))
 	if ctx.Value(briefKey{}) != nil {
 		return min(connect, briefConnect)
 	}
@@ -127,7 +126,7 @@ func (s *settings) connectLimit(ctx context.Context) time.Duration {
 }
 
 // dialTimeout returns both limits together, or the longest Duration if that is shorter.
-func (s *settings) dialTimeout(t schedule.Attempt) time.Duration {
+func (s *settings) dialTimeout(t backoff.Attempt) time.Duration {
 	connect, handshake := s.limits(t)
 	return connect + min(handshake, math.MaxInt64-connect)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // rounds is a dialer for endpoints a, b, c..., each of which answers as its
@@ -330,10 +329,10 @@ func dialForADay(t *testing.T, o any) {
 			c.CloseNow()
 		}
 		timeout := o.(interface {
-			DialTimeout(schedule.Attempt) time.Duration
+			DialTimeout(backoff.Attempt) time.Duration
 		}).DialTimeout
 		for _, n := range []time.Duration{0, 1, -1, math.MaxInt64, math.MinInt64} {
-			require.Positive(t, timeout(schedule.Attempt{Connect: n, Handshake: n}))
+			require.Positive(t, timeout(backoff.Attempt{Connect: n, Handshake: n}))
 		}
 	}
 	require.LessOrEqual(t, time.Since(start), 24*time.Hour)
@@ -349,8 +348,8 @@ func lastName(field string) string {
 }
 
 func TestLimitsTogetherDoNotOverflow(t *testing.T) {
-	most := schedule.Attempt{Connect: math.MaxInt64, Handshake: math.MaxInt64}
+	most := backoff.Attempt{Connect: math.MaxInt64, Handshake: math.MaxInt64}
 	require.Equal(t, time.Duration(math.MaxInt64), (&WebSocket{}).DialTimeout(most))
 	require.Equal(t, time.Duration(math.MaxInt64), (&Framed{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).DialTimeout(most))
-	require.Equal(t, 46*time.Second, (&WebSocket{}).DialTimeout(schedule.Attempt{Connect: -1, Handshake: math.MinInt64}))
+	require.Equal(t, 46*time.Second, (&WebSocket{}).DialTimeout(backoff.Attempt{Connect: -1, Handshake: math.MinInt64}))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Dial opens one connection. A program that wants it to stay open gives the WebSocket to
@@ -57,7 +57,7 @@ func ExampleWebSocket_prepare() {
 	d := &dialer.WebSocket{
 		URL: "ws" + server.URL[len("http"):],
 		Prepare: func(ctx context.Context, r *dialer.Request) error {
-			if schedule.AttemptFrom(ctx).Refresh {
+			if backoff.AttemptFrom(ctx).Refresh {
 				token = "new"
 			}
 			r.Header.Set("Authorization", "Bearer "+token)

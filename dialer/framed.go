@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Framed opens framed connections: messages over TCP, or over TLS. Its fields must not change after
@@ -76,7 +76,7 @@ func (d *Framed) Endpoint() string { return d.setup().text() }
 
 // DialTimeout returns how long one Dial may take in the attempt t: the limit on connecting and, with
 // TLS, the limit on the handshake together. See [WebSocket.DialTimeout].
-func (d *Framed) DialTimeout(t schedule.Attempt) time.Duration {
+func (d *Framed) DialTimeout(t backoff.Attempt) time.Duration {
 	if connect, _ := d.setup().limits(t); d.TLS == nil {
 		return connect
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestFramedOpensAConnection(t *testing.T) {
@@ -72,8 +71,8 @@ func TestFramedStagesHaveLimits(t *testing.T) {
 		e = x.fail(t, t.Context(), 39*time.Second)
 		require.EqualError(t, e, "dial tls://example.com:7: handshake not answered within 30s")
 
-		try := schedule.Attempt{Connect: 20 * time.Second, Handshake: time.Minute}
-		ctx := schedule.WithAttempt(t.Context(), try)
+		try := backoff.Attempt{Connect: 20 * time.Second, Handshake: time.Minute}
+		ctx := backoff.WithAttempt(t.Context(), try)
 		require.Equal(t, 80*time.Second, x.dialer.DialTimeout(try))
 		x.fail(t, ctx, 20*time.Second)
 		x.fail(t, ctx, 69*time.Second)
@@ -83,9 +82,9 @@ func TestFramedStagesHaveLimits(t *testing.T) {
 func TestFramedFieldsGoBeforeTheTry(t *testing.T) {
 	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.dialer.ConnectTimeout = 2 * time.Second
-		require.Equal(t, 2*time.Second, x.dialer.DialTimeout(schedule.Attempt{Connect: time.Minute}), "no handshake without TLS")
+		require.Equal(t, 2*time.Second, x.dialer.DialTimeout(backoff.Attempt{Connect: time.Minute}), "no handshake without TLS")
 		x.network.Fault(framedAddr, conntest.Fault{Hang: true})
-		x.fail(t, schedule.WithAttempt(t.Context(), schedule.Attempt{Connect: time.Minute}), 2*time.Second)
+		x.fail(t, backoff.WithAttempt(t.Context(), backoff.Attempt{Connect: time.Minute}), 2*time.Second)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // hangs remembers the endpoints that could not be connected to in time, and the endpoints and
@@ -55,7 +55,7 @@ func (h *hangs) begin(places ...string) (end func(ended, err error)) {
 			switch {
 			case err == nil || ended == nil: // an answer, or the end of the connection
 				p.until = time.Time{}
-			case limit || errors.Is(ended, schedule.ErrHung):
+			case limit || errors.Is(ended, backoff.ErrHung):
 				p.until = time.Now().Add(forgetHang)
 			}
 		})

@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // none avoids no address.
@@ -36,8 +35,8 @@ func TestAPlaceIsAvoidedWhileAHandshakeHangsThere(t *testing.T) {
 		require.True(t, h.at("a"))
 		require.True(t, h.at("b"))
 		require.False(t, h.at("c"))
-		first(schedule.ErrHung, schedule.ErrHung) // given up
-		second(nil, errors.New("reset"))          // an answer, of a kind
+		first(backoff.ErrHung, backoff.ErrHung) // given up
+		second(nil, errors.New("reset"))        // an answer, of a kind
 		require.False(t, h.at("a"), "it has answered since")
 		require.True(t, h.at("b"))
 		time.Sleep(10 * time.Minute)
@@ -51,7 +50,7 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h hangs
 		for i := range 100 {
-			h.begin(strconv.Itoa(i))(schedule.ErrHung, schedule.ErrHung)
+			h.begin(strconv.Itoa(i))(backoff.ErrHung, backoff.ErrHung)
 			time.Sleep(time.Minute)
 		}
 		require.LessOrEqual(t, len(h.places), 10)
@@ -61,7 +60,7 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 
 func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
 	for ended, want := range map[error]bool{
-		nil: false, context.Canceled: false, net.ErrClosed: false, schedule.ErrHung: true, &limitError{what: "late"}: true,
+		nil: false, context.Canceled: false, net.ErrClosed: false, backoff.ErrHung: true, &limitError{what: "late"}: true,
 	} {
 		var h hangs
 		h.begin("a")(ended, errors.New("failed"))
@@ -117,7 +116,7 @@ func TestARoundThatGoesOnAvoidsAHandshakeThatHangs(t *testing.T) {
 		defer cancel()
 		r.dial(ctx)
 		next := r.urls[r.resume[0]]
-		r.hangs.begin(endpointPlace(next))(schedule.ErrHung, schedule.ErrHung)
+		r.hangs.begin(endpointPlace(next))(backoff.ErrHung, backoff.ErrHung)
 		r.says = says{"a": refuses, "b": refuses, "c": refuses}
 		r.dial(t.Context())
 		require.Len(t, r.asked, 3)
@@ -374,7 +373,7 @@ func TestShortLimitIsNoLongerThanConnectTimeout(t *testing.T) {
 		time.Second: time.Second,
 	} {
 		require.Equal(t, want, (&settings{connectTimeout: limit}).connectLimit(brief))
-		ctx := schedule.WithAttempt(brief, schedule.Attempt{Connect: limit})
+		ctx := backoff.WithAttempt(brief, backoff.Attempt{Connect: limit})
 		require.Equal(t, want, (&settings{}).connectLimit(ctx))
 	}
 }
@@ -403,11 +402,11 @@ func TestADialReportsThatItIsConnected(t *testing.T) {
 	d := &WebSocket{URL: at, Proxy: http.ProxyURL(nil), TCP: TCPOptions{LookupNetIP: resolver.LookupNetIP}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	connected := make(chan struct{})
-	ctx = schedule.WithAttempt(ctx, schedule.Attempt{Connected: func() { close(connected) }})
+	ctx = backoff.WithAttempt(ctx, backoff.Attempt{Connected: func() { close(connected) }})
 	failed := make(chan error)
 	go func() { _, err := d.Dial(ctx); failed <- err }()
 	<-connected
-	cancel(schedule.ErrHung)
+	cancel(backoff.ErrHung)
 	require.ErrorIs(t, <-failed, context.DeadlineExceeded)
 	require.True(t, d.endpoints.hangs.at(net.JoinHostPort("127.0.0.2", at[len("ws://feed.test:"):])))
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // request is one handshake, checked.
@@ -47,11 +47,11 @@ func (d *WebSocket) prepare(ctx context.Context, r *request, refresh bool) error
 	if d.Prepare == nil {
 		return nil
 	}
-	if try := schedule.AttemptFrom(ctx); refresh && !try.Refresh {
+	if try := backoff.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
-		ctx = schedule.WithAttempt(ctx, try)
+		ctx = backoff.WithAttempt(ctx, try)
 	}
-	_, limit := d.endpoints.limits(schedule.AttemptFrom(ctx))
+	_, limit := d.endpoints.limits(backoff.AttemptFrom(ctx))
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"not prepared", limit})
 	defer cancel()
 	given := r.url.String()
@@ -92,7 +92,7 @@ func (d *WebSocket) prepare(ctx context.Context, r *request, refresh bool) error
 // announce passes the host of r to the supervisor, or "" if the host is that of an endpoint. An error
 // ends the round.
 func (d *WebSocket) announce(ctx context.Context, r *request) error {
-	t := schedule.AttemptFrom(ctx)
+	t := backoff.AttemptFrom(ctx)
 	if t.Host == nil {
 		return nil
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func proxyURL(scheme string) *url.URL {
@@ -81,7 +80,7 @@ func TestA401OfAProxyAsksForNoNewCredentials(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "http", &proxyServer{answer: "HTTP/1.1 401 Unauthorized\r\n\r\n"})
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			require.False(t, schedule.AttemptFrom(ctx).Refresh)
+			require.False(t, backoff.AttemptFrom(ctx).Refresh)
 			return nil
 		}
 		v.proxied(t, v.fail(t, t.Context(), 0))

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // attempt makes one attempt at the handshake r. In a browser there is one limit, the
@@ -16,7 +16,7 @@ func (d *WebSocket) attempt(parent context.Context, r *request, _ bool) (conn.Co
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	defer endAfter(cancel, d.endpoints.dialTimeout(schedule.AttemptFrom(parent)), "not connected")()
+	defer endAfter(cancel, d.endpoints.dialTimeout(backoff.AttemptFrom(parent)), "not connected")()
 	ws, err := conn.OpenWebSocket(ctx, r.url.String(), d.Subprotocols, d.connOptions(r))
 	if err != nil {
 		return nil, failure(r, context.Cause(ctx), err)

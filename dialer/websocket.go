@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // WebSocket opens WebSocket connections. Its fields must not change after the first call of a method;
@@ -37,7 +37,7 @@ type WebSocket struct {
 
 	// Prepare may change the URL and the header before each endpoint is dialed, for example to make new
 	// credentials. No socket is open at that time. ctx ends with the attempt, and when HandshakeTimeout is
-	// over. If the server refused the last credentials, with 401 or 403, [schedule.AttemptFrom] of ctx has
+	// over. If the server refused the last credentials, with 401 or 403, [backoff.AttemptFrom] of ctx has
 	// Refresh set; such a refusal is a [backoff.ClassRefresh], after which a supervisor dials again within a
 	// second. An error of Prepare ends the attempt, and is printed, except for the URL in a [url.Error] and
 	// the secrets in the Request. If a supervisor has a Gate and the URL is at another host, Prepare is
@@ -46,7 +46,7 @@ type WebSocket struct {
 	Prepare func(ctx context.Context, r *Request) error
 
 	// FollowHint reports whether an address that a server has advised may be dialed although no URL
-	// has its host. The address is [schedule.Attempt].URL, which comes from a reconnect.Advice. An
+	// has its host. The address is [backoff.Attempt].URL, which comes from a reconnect.Advice. An
 	// address with the scheme, host and port of a URL is dialed without asking. The address takes
 	// the place of the whole URL, path and query too, for one Dial, which asks no other endpoint. If
 	// an address is not followed, a supervisor calls Trace.AddressIgnored.
@@ -97,7 +97,7 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on connecting, for each endpoint and each try: name lookup, TCP,
 	// and the tunnel of a proxy. A name lookup that takes three quarters of it fails, as a
-	// [net.DNSError]. Default: the Connect of the [schedule.Attempt] in the dial's context, or 16 s.
+	// [net.DNSError]. Default: the Connect of the [backoff.Attempt] in the dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint and each try, counted
@@ -178,7 +178,7 @@ func (d *WebSocket) Validate() error { return d.setup().err }
 
 // Host returns the host and port of the endpoint, or of all endpoints, sorted and joined
 // by commas. If Prepare or an advised address sends a dial to another host, a supervisor is
-// notified: see [schedule.Attempt].Host. If an option is wrong, Host is empty.
+// notified: see [backoff.Attempt].Host. If an option is wrong, Host is empty.
 func (d *WebSocket) Host() string { return d.setup().hosts() }
 
 // Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and
@@ -189,7 +189,7 @@ func (d *WebSocket) Endpoint() string { return d.setup().text() }
 // DialTimeout returns how long one Dial may take in the attempt t: the limits on connecting
 // and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
 // longer goes on with the next Dial.
-func (d *WebSocket) DialTimeout(t schedule.Attempt) time.Duration {
+func (d *WebSocket) DialTimeout(t backoff.Attempt) time.Duration {
 	return d.setup().dialTimeout(t)
 }
 

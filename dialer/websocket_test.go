@@ -16,7 +16,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestDialOpensAConnection(t *testing.T) {
@@ -185,7 +184,7 @@ func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
 		v.dial(t).CloseNow()
 		v.dial(t).CloseNow()
-		c, err := v.dialer.Dial(schedule.WithAttempt(t.Context(), schedule.Attempt{Refresh: true}))
+		c, err := v.dialer.Dial(backoff.WithAttempt(t.Context(), backoff.Attempt{Refresh: true}))
 		require.NoError(t, err)
 		c.CloseNow()
 		require.Equal(t, []bool{false, true, false, true}, *refreshes)
@@ -335,7 +334,7 @@ func TestARefusalOfCredentialsIsForPrepareToMend(t *testing.T) {
 				if prepares {
 					want.Class = backoff.ClassRefresh
 					v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-						refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
+						refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
 						return nil
 					}
 				}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // wsServer is a WebSocket server on a network in memory, and a dialer that goes there. The
@@ -54,7 +54,7 @@ func (v *wsServer) dial(t *testing.T) *conn.WebSocket {
 func (v *wsServer) recordRefreshes() *[]bool {
 	list := new([]bool)
 	v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-		*list = append(*list, schedule.AttemptFrom(ctx).Refresh)
+		*list = append(*list, backoff.AttemptFrom(ctx).Refresh)
 		return nil
 	}
 	return list

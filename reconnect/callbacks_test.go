@@ -22,7 +22,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Each callback of a Conn, and what a callback may do.
@@ -196,7 +195,7 @@ func live(t *testing.T, o *reconnect.Options, began func(c *reconnect.Conn)) (en
 		case 1:
 			return nil, errLost
 		case 2:
-			schedule.AttemptFrom(ctx).Connected()
+			backoff.AttemptFrom(ctx).Connected()
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}

@@ -41,13 +41,13 @@ type Conn struct {
 //   - Validate() error: New calls it, and returns its error.
 //   - Host() string: the default of [RunOptions.Host].
 //   - Endpoint() string: the result of [Conn.Endpoint]. It must hold no secret.
-//   - DialTimeout(schedule.Attempt) time.Duration: how long one dial may take. Default, and 0 or less:
+//   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take. Default, and 0 or less:
 //     the sum of the Attempt's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
 	// Dial returns a new connection, which the Conn closes. It must return when ctx ends; a
-	// connection that it returns later is closed. ctx carries a [schedule.Attempt]. Dial runs in a
+	// connection that it returns later is closed. ctx carries a [backoff.Attempt]. Dial runs in a
 	// goroutine of its own. A second call may run beside a long one: see [RunOptions.OneConnection].
 	Dial(ctx context.Context) (conn.Conn, error)
 }

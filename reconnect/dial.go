@@ -19,7 +19,7 @@ import (
 // dial is a dial under way: first its wait at the gate, and then the dial itself.
 type dial[C io.Closer] struct {
 	which   int
-	try     schedule.Attempt
+	try     backoff.Attempt
 	session *Session // the session that it becomes
 
 	running *xsync.Call // the wait at the gate, or the dial; nil: not begun
@@ -111,7 +111,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		try.Host = func(host string) error { return d.goesTo(x, host) }
 	}
 	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
-	ctx := schedule.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached, d.s.o.Logins, d.release}, try)
+	ctx := backoff.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached, d.s.o.Logins, d.release}, try)
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Promise 10: a dial that never ends is given up after the two limits together.
@@ -77,7 +76,7 @@ type limitedDialer struct {
 	limit time.Duration
 }
 
-func (d limitedDialer) DialTimeout(schedule.Attempt) time.Duration { return d.limit }
+func (d limitedDialer) DialTimeout(backoff.Attempt) time.Duration { return d.limit }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
 	inEachForm(t, func(t *testing.T, s *scene) {
@@ -256,7 +255,7 @@ type exitingDialer struct {
 	exits *atomic.Bool
 }
 
-func (d exitingDialer) DialTimeout(schedule.Attempt) time.Duration {
+func (d exitingDialer) DialTimeout(backoff.Attempt) time.Duration {
 	if d.exits.Load() {
 		runtime.Goexit()
 	}

@@ -105,7 +105,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 		return
 	}
 	x.hangs = true
-	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
+	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	call(d.s.calls, &hookNames.DialHung, d.s.trace().DialHung, DialHung{
@@ -133,13 +133,13 @@ var (
 func (d *dialing[C]) giveUp(x *dial[C]) {
 	switch {
 	case x.hangs:
-		d.cut(x, schedule.ErrHung)
+		d.cut(x, backoff.ErrHung)
 	case d.won != nil:
 		d.cut(x, errAnswered)
 	case d.s.dials.Stopped():
 		d.cut(x, errStopped)
 	default:
-		err := d.cut(x, schedule.ErrHung)
+		err := d.cut(x, backoff.ErrHung)
 		d.judge(x, err)
 		x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 		d.s.owner.failed()

@@ -17,7 +17,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // A handshake that hangs may have a place in a server's queue. It is kept, and another dial
@@ -48,7 +47,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 				require.Equal(t, reconnect.StateReady, c.State())
 				require.Error(t, both[1-winner].ctx.Err())
 				cause := context.Cause(both[1-winner].ctx)
-				require.Equal(t, winner == 1, errors.Is(cause, schedule.ErrHung), "the other one does not hang")
+				require.Equal(t, winner == 1, errors.Is(cause, backoff.ErrHung), "the other one does not hang")
 				// There was one login, and the loss is followed by one wait.
 				require.Equal(t, []uint64{s.session}, logins)
 				require.Equal(t, dials+1, c.Stats().Dials)
@@ -151,8 +150,8 @@ func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 		}
 		require.Equal(t, limit, second.at)
 		require.ErrorIs(t, first.ctx.Err(), context.DeadlineExceeded)
-		require.ErrorIs(t, done[len(done)-1].Err, schedule.ErrHung)
-		require.ErrorIs(t, c.Status().Err, schedule.ErrHung)
+		require.ErrorIs(t, done[len(done)-1].Err, backoff.ErrHung)
+		require.ErrorIs(t, c.Status().Err, backoff.ErrHung)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 		require.Equal(t, failures+1, c.Stats().Failures)
 	})
@@ -344,7 +343,7 @@ func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 		c, _ := s.hang(&o)
 		d := s.wantDial()
 		synctest.Wait()
-		require.ErrorIs(t, c.Status().Err, schedule.ErrHung)
+		require.ErrorIs(t, c.Status().Err, backoff.ErrHung)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 		d.refuse(backoff.Slow(errLost))
 		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)

@@ -14,7 +14,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // The policy says how long to wait. This one suits a single trading program: it is back
@@ -68,7 +67,7 @@ func ExampleLog() {
 		},
 	}))
 	dial := func(ctx context.Context) (net.Conn, error) {
-		if schedule.AttemptFrom(ctx).Number == 1 {
+		if backoff.AttemptFrom(ctx).Number == 1 {
 			return nil, errors.New("connection refused")
 		}
 		client, _ := net.Pipe()
@@ -92,7 +91,7 @@ func ExampleLog() {
 // Hooks observe each step. Those that are nil are not called.
 func ExampleTrace() {
 	dial := func(ctx context.Context) (net.Conn, error) {
-		if schedule.AttemptFrom(ctx).Number == 1 {
+		if backoff.AttemptFrom(ctx).Number == 1 {
 			return nil, errors.New("connection refused")
 		}
 		client, _ := net.Pipe()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
@@ -182,9 +181,9 @@ func (k *keeper) dialAt(ctx context.Context, address string) (c conn.Conn, follo
 		return c, false, err
 	}
 	ignored := errNotFollowed
-	try := schedule.AttemptFrom(ctx)
+	try := backoff.AttemptFrom(ctx)
 	try.URL, try.Followed = address, func(err error) { ignored = err }
-	c, err = k.c.dialer.Dial(schedule.WithAttempt(ctx, try))
+	c, err = k.c.dialer.Dial(backoff.WithAttempt(ctx, try))
 	if ignored != nil {
 		if hook := k.c.life.trace().AddressIgnored; hook != nil {
 			e := AddressIgnored{Name: k.c.life.hooks.name, Err: ignored}
@@ -373,9 +372,9 @@ func (k *keeper) judge(err error) backoff.Verdict {
 // ending returns the ending that teardown has set.
 func (k *keeper) ending(_ context.Context, l *served, _ error) ending { return l.ending }
 
-func (k *keeper) limit(t schedule.Attempt) time.Duration {
+func (k *keeper) limit(t backoff.Attempt) time.Duration {
 	d, ok := k.c.dialer.(interface {
-		DialTimeout(schedule.Attempt) time.Duration
+		DialTimeout(backoff.Attempt) time.Duration
 	})
 	if ok {
 		if limit := d.DialTimeout(t); limit > 0 {

@@ -34,7 +34,7 @@ import (
 // it dials again. [Trace.SlowHandler] and [Trace.Overdue] report a Close that takes long.
 //
 // dial runs in a goroutine of its own, which Run waits for even when its context has ended; Run closes
-// a connection that comes too late. Its context carries a [schedule.Attempt], and ends after the
+// a connection that comes too late. Its context carries a [backoff.Attempt], and ends after the
 // Attempt's two limits together. It should try once, because Run does the trying again. dial is called
 // a second time beside a call that takes too long after it has reported, by Attempt.Connected, that it
 // is connected, and after a kick. At most two calls run at once, and with [RunOptions.OneConnection]
@@ -93,7 +93,7 @@ type owner[C io.Closer] interface {
 	replaced(v backoff.Verdict) bool
 
 	// limit returns the limit on one dial.
-	limit(t schedule.Attempt) time.Duration
+	limit(t backoff.Attempt) time.Duration
 
 	// reserved returns the function that ends the reservation of a login that was made for the next
 	// dial, or nil if none was made.
@@ -317,10 +317,10 @@ func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
 func (f *functions[C]) waiting(*WaitStart)                       {}
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 
-func (f *functions[C]) judge(err error) backoff.Verdict        { return f.o.classify(err) }
-func (f *functions[C]) replaced(backoff.Verdict) bool          { return false }
-func (f *functions[C]) reserved() func()                       { return nil }
-func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
+func (f *functions[C]) judge(err error) backoff.Verdict       { return f.o.classify(err) }
+func (f *functions[C]) replaced(backoff.Verdict) bool         { return false }
+func (f *functions[C]) reserved() func()                      { return nil }
+func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) dialed(_ C, s *Session) {
 	f.n++
@@ -359,7 +359,7 @@ func isLoss(err error) bool {
 }
 
 // dialLimit returns how long one whole try may take.
-func dialLimit(t schedule.Attempt) time.Duration {
+func dialLimit(t backoff.Attempt) time.Duration {
 	connect, handshake := t.Connect, t.Handshake
 	if connect <= 0 {
 		connect = backoff.DefaultConnect

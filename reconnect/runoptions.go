@@ -58,7 +58,7 @@ type RunOptions struct {
 	// Then it gives its place at the gate back, without a verdict, and waits for a place for that
 	// host before it connects: Dial, and so Prepare, is called again after the wait. The next dials
 	// wait for that host from the start, unless it was advised. A dial that would then go to a
-	// third host gives its place back, and does not wait again. See [schedule.Attempt].Host.
+	// third host gives its place back, and does not wait again. See [backoff.Attempt].Host.
 	Host string
 
 	// Logins is the budget from which each login takes one, shared by the connections of an account.

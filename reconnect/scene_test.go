@@ -17,7 +17,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // scene is a Dialer whose dials the test answers one by one:
@@ -43,7 +42,7 @@ type pendingDial struct {
 	s      *scene
 	ctx    context.Context
 	at     time.Duration // since the start of the test
-	try    schedule.Attempt
+	try    backoff.Attempt
 	answer chan func() (conn.Conn, error)
 }
 
@@ -53,7 +52,7 @@ func newScene(t *testing.T) *scene {
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
 	d := &pendingDial{
-		s: s, ctx: ctx, at: s.now(), try: schedule.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error)),
+		s: s, ctx: ctx, at: s.now(), try: backoff.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error)),
 	}
 	select {
 	case s.dials <- d:

@@ -10,7 +10,6 @@ import (
 	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
@@ -183,7 +182,7 @@ func single(p backoff.Policy) fleet.Client {
 // fullJitter is what most would write.
 func fullJitter() fleet.Client {
 	p := backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
-	return fleet.Client{Policy: schedule.WithTimeouts(p, schedule.Timeout{Base: 15 * time.Second}, schedule.Timeout{}), OneConnection: true, Credit: -1}
+	return fleet.Client{Policy: backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second}, backoff.Timeout{}), OneConnection: true, Credit: -1}
 }
 
 // waitsTable is the frontier between coming back soon and dialing little.

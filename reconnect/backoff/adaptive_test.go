@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // prompt returns the range of the wait, and the steps at its ends.
@@ -148,7 +147,7 @@ func TestNilIsTheDefaultPolicy(t *testing.T) {
 	want := waits(backoff.Default(), 9, everything, highest)
 	require.Equal(t, want, waits(nil, 9, everything, highest))
 	require.Equal(t, want, waits(backoff.Limit(nil, 0, 0), 9, everything, highest))
-	require.Equal(t, want, waits(schedule.WithTimeouts(nil, schedule.Timeout{}, schedule.Timeout{}), 9, everything, highest))
+	require.Equal(t, want, waits(backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{}), 9, everything, highest))
 	require.Equal(t, waits(backoff.First(time.Second, &backoff.Adaptive{}), 9, everything, highest), waits(backoff.First(time.Second, nil), 9, everything, highest))
 }
 

@@ -197,6 +197,7 @@ func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
 		"Exponential.": reflect.TypeFor[backoff.Exponential](),
 		"Adaptive.":    reflect.TypeFor[backoff.Adaptive](),
 		"SlowWait.":    reflect.TypeFor[backoff.SlowWait](),
+		"Timeout.":     reflect.TypeFor[backoff.Timeout](),
 	}
-	require.Empty(t, numeric.WithoutRow(options, waitsDrawn, handshakesDrawn, slowDrawn, limits))
+	require.Empty(t, numeric.WithoutRow(options, waitsDrawn, handshakesDrawn, slowDrawn, limits, timeouts))
 }

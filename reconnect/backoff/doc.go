@@ -26,8 +26,7 @@
 // one:
 //
 //   - retry repeats any operation by a policy.
-//   - schedule decides when one connection is dialed, and has the limits on each dial. It is for
-//     supervisors, dialers and simulators.
+//   - schedule decides when one connection is dialed. It is for supervisors and simulators.
 //   - classic has the policies of the past.
 //   - package reconnect, above all of them, keeps a connection open.
 //

@@ -43,7 +43,7 @@ func ExampleRefresh() {
 	token := "token 1"
 	policy := &backoff.Exponential{Base: time.Millisecond}
 	err := retry.Do(context.Background(), policy, func(ctx context.Context) error {
-		if schedule.AttemptFrom(ctx).Refresh {
+		if backoff.AttemptFrom(ctx).Refresh {
 			token = "token 2"
 		}
 		return login(token)
@@ -93,4 +93,41 @@ func ExampleParseRetryAfter() {
 	// 7s true
 	// 7s true
 	// 0s false
+}
+
+// A try is given twice the time after each overload, because a client that gives up a
+// handshake which waits in a server's queue makes the server work in vain.
+func ExampleWithTimeouts() {
+	policy := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{Base: 20 * time.Second, Cap: time.Minute})
+	for overloads := range 3 {
+		step, _ := policy.Next(backoff.History{N: overloads, Overloads: overloads}, backoff.Rand())
+		fmt.Println(step.Handshake)
+	}
+	// Output:
+	// 20s
+	// 40s
+	// 1m0s
+}
+
+// A dialer of one's own tells its supervisor when it is connected. From then on a handshake
+// that is not answered may be kept, while another dial begins beside it.
+func ExampleAttempt() {
+	dial := func(ctx context.Context) error {
+		attempt := backoff.AttemptFrom(ctx)
+		fmt.Println("attempt", attempt.Number, "may take", attempt.Connect, "to connect")
+		// ... connect, and then:
+		if attempt.Connected != nil {
+			attempt.Connected()
+		}
+		// ... the handshake, which ends when ctx does
+		return nil
+	}
+	ctx := backoff.WithAttempt(context.Background(), backoff.Attempt{ // as the supervisor does
+		Number: 1, Connect: 16 * time.Second, Connected: func() { fmt.Println("connected") },
+	})
+	fmt.Println(dial(ctx))
+	// Output:
+	// attempt 1 may take 16s to connect
+	// connected
+	// <nil>
 }

@@ -36,7 +36,7 @@ const (
 	JitterNone                       // d: all clients in step, for tests and for comparison
 )
 
-// Next returns the wait, without limits: a schedule.WithTimeouts adds them. It never gives up.
+// Next returns the wait, without limits: a policy of [WithTimeouts] adds them. It never gives up.
 func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
 	base, limit := span.Bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {

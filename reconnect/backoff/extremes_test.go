@@ -11,7 +11,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 const (
@@ -151,24 +150,24 @@ func TestNoNumberBreaksFirstAndLimit(t *testing.T) {
 
 // handshakeLimit returns the limit on the handshake after the third overload in a row, in an
 // outage of ten minutes.
-func handshakeLimit(p schedule.Timeout) float64 {
+func handshakeLimit(p backoff.Timeout) float64 {
 	inside := &seen{step: backoff.Step{Handshake: 7 * time.Second}}
-	s, _ := schedule.WithTimeouts(inside, schedule.Timeout{}, p).Next(backoff.History{Overloads: 3, Elapsed: 10 * time.Minute}, seeded())
+	s, _ := backoff.WithTimeouts(inside, backoff.Timeout{}, p).Next(backoff.History{Overloads: 3, Elapsed: 10 * time.Minute}, seeded())
 	return s.Handshake.Seconds()
 }
 
 func TestNoNumberBreaksATimeout(t *testing.T) {
 	for base, want := range (means{zero: 240, one: 0, negative: 7, highest: forever}).extremes(reflect.Int64) {
-		require.InDelta(t, want, handshakeLimit(schedule.Timeout{Base: base.(time.Duration)}), 1e-6, "Base %v", base)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Base: base.(time.Duration)}), 1e-6, "Base %v", base)
 	}
 	for factor, want := range (means{zero: 240, one: 30, negative: 30, highest: 300}).extremes(reflect.Float64) {
-		require.InDelta(t, want, handshakeLimit(schedule.Timeout{Factor: factor.(float64)}), 1e-6, "Factor %v", factor)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Factor: factor.(float64)}), 1e-6, "Factor %v", factor)
 	}
 	for share, want := range (means{zero: 240, one: 300, negative: 240, highest: 300}).extremes(reflect.Float64) {
-		require.InDelta(t, want, handshakeLimit(schedule.Timeout{Share: share.(float64)}), 1e-6, "Share %v", share)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Share: share.(float64)}), 1e-6, "Share %v", share)
 	}
 	for limit, want := range (means{zero: 240, one: 0, negative: 240, highest: 240}).extremes(reflect.Int64) {
-		require.InDelta(t, want, handshakeLimit(schedule.Timeout{Cap: limit.(time.Duration)}), 1e-6, "Cap %v", limit)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Cap: limit.(time.Duration)}), 1e-6, "Cap %v", limit)
 	}
 }
 

@@ -69,7 +69,7 @@ const (
 // First returns p with another first wait, drawn from [0, spread). That wait decides how a fleet comes
 // back after a deploy, because p knows nothing yet (RFC 6455, section 7.2.3, asks for it). All later waits
 // come from p, whose History does not count the first wait: N is one less, and Prev is 0 at p's own first
-// wait. The first Step has no limits, so put schedule.WithTimeouts and [Limit] around First, not into it.
+// wait. The first Step has no limits, so put backoff.WithTimeouts and [Limit] around First, not into it.
 //
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means [Default].
 func First(spread time.Duration, p Policy) Policy {

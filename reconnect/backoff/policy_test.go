@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// seen is a policy that writes down each Attempt.
+// seen is a policy that writes down each History.
 type seen struct {
 	attempts []backoff.History
 	step     backoff.Step

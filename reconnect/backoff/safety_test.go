@@ -11,7 +11,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // odd holds the numbers that break formulas.
@@ -39,10 +38,10 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 		"no atom":      &classic.Decorrelated{Base: d, Cap: l, NoAtom: true},
 		"normal":       &classic.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
 		"paced":        &classic.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
-		"lasting":      schedule.WithTimeouts(&classic.Paced{}, schedule.Timeout{Base: d, Share: factor, Cap: l}, schedule.Timeout{Share: spread, Cap: -1}),
+		"lasting":      backoff.WithTimeouts(&classic.Paced{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
 		"first":        backoff.First(d, &backoff.Exponential{Cap: l}),
 		"limit":        backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
-		"patient":      schedule.WithTimeouts(&backoff.Exponential{}, schedule.Timeout{Base: d, Factor: factor, Cap: l}, schedule.Timeout{Base: l, Factor: spread}),
+		"patient":      backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
 	}
 	for jitter := range backoff.JitterNone + 2 {
 		all["exponential "+string('0'+rune(jitter))] = &backoff.Exponential{

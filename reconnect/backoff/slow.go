@@ -23,7 +23,7 @@ type SlowWait struct {
 }
 
 // WithSlow returns p with another wait after [ClassSlow]. A Policy with a method SlowWait() SlowWait has a
-// wait of its own, and [First], [Limit] and schedule.WithTimeouts pass it on. A nil p means [Default].
+// wait of its own, and [First], [Limit] and [WithTimeouts] pass it on. A nil p means [Default].
 func WithSlow(p Policy, w SlowWait) Policy { return &slow{orDefault(p), w} }
 
 type slow struct {

@@ -72,7 +72,7 @@ func Permanent(err error) error { return marked(err, ClassStop) }
 func Slow(err error) error { return marked(err, ClassSlow) }
 
 // Refresh marks err as a refusal of stale credentials, such as a token that has expired: [Classify] returns
-// [ClassRefresh] for it, so that the next try is made with new ones (see schedule.Attempt.Refresh). A
+// [ClassRefresh] for it, so that the next try is made with new ones (see [Attempt].Refresh). A
 // second refusal in a row counts as [ClassSlow].
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Dialer is a dialer whose connections answer the heartbeats of the server. Its fields must not change
@@ -84,9 +84,9 @@ func (d *Dialer) Endpoint() string {
 }
 
 // DialTimeout returns the DialTimeout of the Dialer below, or 0 if that has no such method.
-func (d *Dialer) DialTimeout(t schedule.Attempt) time.Duration {
+func (d *Dialer) DialTimeout(t backoff.Attempt) time.Duration {
 	if l, ok := d.Dialer.(interface {
-		DialTimeout(schedule.Attempt) time.Duration
+		DialTimeout(backoff.Attempt) time.Duration
 	}); ok {
 		return l.DialTimeout(t)
 	}

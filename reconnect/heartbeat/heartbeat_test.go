@@ -23,7 +23,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/heartbeat"
 )
 
@@ -325,7 +324,7 @@ func TestADialerHandsOnWhatIsBelow(t *testing.T) {
 	require.NoError(t, d.Validate())
 	require.Equal(t, below.Host(), d.Host())
 	require.Equal(t, below.Endpoint(), d.Endpoint())
-	require.Equal(t, below.DialTimeout(schedule.Attempt{}), d.DialTimeout(schedule.Attempt{}))
+	require.Equal(t, below.DialTimeout(backoff.Attempt{}), d.DialTimeout(backoff.Attempt{}))
 	plain := &heartbeat.Dialer{Dialer: dialFunc(func(context.Context) (conn.Conn, error) { return nil, io.EOF }), Answer: pong}
 	require.Equal(t, "", plain.Host()+plain.Endpoint())
 	_, err := plain.Dial(t.Context())

@@ -12,7 +12,6 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message.
@@ -114,9 +113,9 @@ func (d *urlDialer[K]) Endpoint() string {
 }
 
 // DialTimeout returns the DialTimeout of the Dialer below, 0 if it has none.
-func (d *urlDialer[K]) DialTimeout(t schedule.Attempt) time.Duration {
+func (d *urlDialer[K]) DialTimeout(t backoff.Attempt) time.Duration {
 	if l, ok := d.below.(interface {
-		DialTimeout(schedule.Attempt) time.Duration
+		DialTimeout(backoff.Attempt) time.Duration
 	}); ok {
 		return l.DialTimeout(t)
 	}

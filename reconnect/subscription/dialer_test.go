@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
@@ -170,9 +169,9 @@ func (plain) Dial(context.Context) (conn.Conn, error) { return nil, errBad }
 
 type full struct{ plain }
 
-func (full) Validate() error                            { return errBad }
-func (full) Host() string                               { return "host" }
-func (full) DialTimeout(schedule.Attempt) time.Duration { return 7 * time.Second }
+func (full) Validate() error                           { return errBad }
+func (full) Host() string                              { return "host" }
+func (full) DialTimeout(backoff.Attempt) time.Duration { return 7 * time.Second }
 
 func TestTheDialerHasTheMethodsOfTheOneBelow(t *testing.T) {
 	set, err := subscription.New(&subscription.Options[string]{Encode: encode, Answer: answer})
@@ -181,19 +180,19 @@ func TestTheDialerHasTheMethodsOfTheOneBelow(t *testing.T) {
 		Validate() error
 		Host() string
 		Endpoint() string
-		DialTimeout(schedule.Attempt) time.Duration
+		DialTimeout(backoff.Attempt) time.Duration
 	}
 	d := set.Dialer(full{}, 0).(methods)
 	require.Equal(t, errBad, d.Validate())
 	require.Equal(t, "host", d.Host())
 	require.Equal(t, "host", d.Endpoint(), "it has no Endpoint of its own")
-	require.Equal(t, 7*time.Second, d.DialTimeout(schedule.Attempt{}))
+	require.Equal(t, 7*time.Second, d.DialTimeout(backoff.Attempt{}))
 	d = set.Dialer(plain{}, 0).(methods)
 	require.NoError(t, d.Validate())
 	require.Empty(t, d.Host())
 	require.Empty(t, d.Endpoint())
 	require.Equal(t, "ws://host/", set.Dialer(&dialer.WebSocket{URL: "ws://host/?secret"}, 0).(methods).Endpoint())
-	require.Zero(t, d.DialTimeout(schedule.Attempt{}))
+	require.Zero(t, d.DialTimeout(backoff.Attempt{}))
 	_, err = reconnect.New(set.Dialer(nil, 0), nil)
 	require.EqualError(t, err, "subscription: Set.Dialer needs a Dialer")
 }

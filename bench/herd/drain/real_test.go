@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/drain"
 )
 
@@ -119,7 +119,7 @@ func (v *venue) dial(ctx context.Context, one *visitor) (conn.Conn, error) {
 		}
 		wait, room = v.join()
 	}
-	if connected := schedule.AttemptFrom(ctx).Connected; connected != nil {
+	if connected := backoff.AttemptFrom(ctx).Connected; connected != nil {
 		connected()
 	}
 	if !sleep(ctx, wait) {

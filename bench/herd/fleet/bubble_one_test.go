@@ -11,7 +11,6 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
@@ -137,6 +136,6 @@ func fullJitter() backoff.Policy {
 
 // impatient gives handshakes up that the server would complete.
 func impatient() backoff.Policy {
-	return schedule.WithTimeouts(backoff.First(2*time.Second, &backoff.Exponential{}),
-		schedule.Timeout{Base: 4 * time.Second, Factor: 1}, schedule.Timeout{Base: 4 * time.Second, Factor: 3, Cap: -1})
+	return backoff.WithTimeouts(backoff.First(2*time.Second, &backoff.Exponential{}),
+		backoff.Timeout{Base: 4 * time.Second, Factor: 1}, backoff.Timeout{Base: 4 * time.Second, Factor: 3, Cap: -1})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -177,7 +176,7 @@ func (b *bubble) dial(ctx context.Context, i int) (conn.Conn, error) {
 		s = b.servers[b.rand.IntN(len(b.servers))]
 	}
 	b.mu.Unlock()
-	try, began := schedule.AttemptFrom(ctx), time.Now()
+	try, began := backoff.AttemptFrom(ctx), time.Now()
 	try.Connect = cmp.Or(try.Connect, backoff.DefaultConnect)
 	try.Handshake = cmp.Or(try.Handshake, backoff.DefaultHandshake)
 	mine, err := s.connect(ctx, try.Connect)

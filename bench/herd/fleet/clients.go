@@ -9,7 +9,6 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // compared are the policies whose tables DEFAULTS.md has: the library as it is and as it was, and what
@@ -89,8 +88,8 @@ func Parse(what, text string) (all []Client, err error) {
 
 // limited returns c with one limit on a dial.
 func (c Client) limited(limit time.Duration) Client {
-	always := schedule.Timeout{Base: limit, Factor: 1, Cap: limit}
-	c.Policy, c.Limit = schedule.WithTimeouts(c.Policy, always, always), limit
+	always := backoff.Timeout{Base: limit, Factor: 1, Cap: limit}
+	c.Policy, c.Limit = backoff.WithTimeouts(c.Policy, always, always), limit
 	return c
 }
 
@@ -98,7 +97,7 @@ func (c Client) limited(limit time.Duration) Client {
 // [backoff.Adaptive], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
-	return schedule.WithTimeouts(p, schedule.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, schedule.Timeout{Share: 4, Cap: 6 * time.Hour})
+	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
 // NameOf returns the name of a client.

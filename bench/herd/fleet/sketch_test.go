@@ -9,7 +9,6 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 const second = time.Second
@@ -70,8 +69,8 @@ func TestLongTimeoutsAreTheLever(t *testing.T) {
 			continue
 		}
 		h := lost(t, c.n, "redial", fleet.Unbounded)
-		patience := schedule.Timeout{Base: c.base, Factor: c.factor, Cap: -1}
-		h.Client = client(schedule.WithTimeouts(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
+		patience := backoff.Timeout{Base: c.base, Factor: c.factor, Cap: -1}
+		h.Client = client(backoff.WithTimeouts(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
 		h.Watch = 10 * h.Ideal()
 		r, err := fleet.Run(t.Context(), h)
 		require.NoError(t, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // newDialer returns how a client dials: as the library does, or with one limit on the
@@ -51,7 +50,7 @@ func balancer(urls []string, from netip.Addr) func(ctx context.Context, network,
 type whole struct{ *dialer.WebSocket }
 
 // DialTimeout is the one limit, Connect.
-func (whole) DialTimeout(t schedule.Attempt) time.Duration {
+func (whole) DialTimeout(t backoff.Attempt) time.Duration {
 	if t.Connect <= 0 {
 		return backoff.DefaultConnect
 	}

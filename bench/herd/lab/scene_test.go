@@ -9,14 +9,13 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // quick is a client that finds a hang, and a server that is back, within a second. Its
 // sessions are stable after a moment.
 func quick() fleet.Client {
-	policy := schedule.WithTimeouts(&backoff.Exponential{Base: 100 * time.Millisecond, Cap: 400 * time.Millisecond},
-		schedule.Timeout{Base: time.Second, Factor: 1, Cap: time.Second}, schedule.Timeout{Base: time.Second / 2, Factor: 1, Cap: time.Second / 2})
+	policy := backoff.WithTimeouts(&backoff.Exponential{Base: 100 * time.Millisecond, Cap: 400 * time.Millisecond},
+		backoff.Timeout{Base: time.Second, Factor: 1, Cap: time.Second}, backoff.Timeout{Base: time.Second / 2, Factor: 1, Cap: time.Second / 2})
 	return fleet.Client{Name: "quick", Policy: policy, Whole: true, OneConnection: true, StableAfter: 100 * time.Millisecond, Credit: -1}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // This prints the waits of connect_retry. Give the policy to retry.Do to use it for
@@ -27,9 +26,9 @@ func ExampleConnectRetry() {
 // Paced draws its waits as Adaptive does, and leaves the limits on a try to a WithTimeouts
 // around it.
 func ExamplePaced() {
-	policy := schedule.WithTimeouts(&classic.Paced{Cap: 20 * time.Second},
-		schedule.Timeout{Base: 5 * time.Second},  // to connect
-		schedule.Timeout{Base: 10 * time.Second}) // for the handshake
+	policy := backoff.WithTimeouts(&classic.Paced{Cap: 20 * time.Second},
+		backoff.Timeout{Base: 5 * time.Second},  // to connect
+		backoff.Timeout{Base: 10 * time.Second}) // for the handshake
 	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
 	step, _ := policy.Next(backoff.History{N: 5, Elapsed: time.Hour}, r)
 	fmt.Println(step.Wait.Round(time.Second), step.Connect, step.Handshake)

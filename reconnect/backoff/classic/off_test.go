@@ -11,7 +11,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // How a numeric field behaves when it is negative: as a value that is almost off, or as one of
@@ -51,7 +50,7 @@ func TestEachNumberOfAPolicyCanBeOff(t *testing.T) {
 	}
 	for _, p := range []any{
 		&backoff.Adaptive{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &classic.Paced{}, &classic.Decorrelated{}, &classic.Normal{},
-		&schedule.Timeout{}, &classic.Fixed{}, &classic.NATS{}, &classic.Ethernet{}, &classic.ConnectRetry{}, &classic.Tailscale{},
+		&backoff.Timeout{}, &classic.Fixed{}, &classic.NATS{}, &classic.Ethernet{}, &classic.ConnectRetry{}, &classic.Tailscale{},
 		&classic.Celery{}, &classic.CeleryOld{}, &classic.Cenkalti{}, &classic.GRPC{}, &classic.JPillora{}, &classic.Stubborn{},
 		&classic.AWSLegacy{}, &classic.AWS{}, &classic.OCPP{},
 	} {
@@ -103,7 +102,7 @@ func with(p any, field int, number any) any {
 func stepsOf(p any) (steps []backoff.Step) {
 	policy, ok := p.(backoff.Policy)
 	if !ok {
-		policy = schedule.WithTimeouts(&classic.Fixed{}, schedule.Timeout{}, *p.(*schedule.Timeout))
+		policy = backoff.WithTimeouts(&classic.Fixed{}, backoff.Timeout{}, *p.(*backoff.Timeout))
 	}
 	for _, kind := range []backoff.History{
 		{},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func ExampleDo() {
@@ -32,7 +31,7 @@ func ExampleLoop() {
 		OnWait:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
 	}
 	err := r.Do(context.Background(), func(ctx context.Context) error {
-		if schedule.AttemptFrom(ctx).Number < 3 {
+		if backoff.AttemptFrom(ctx).Number < 3 {
 			return errors.New("connection refused")
 		}
 		return nil

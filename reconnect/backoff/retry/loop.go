@@ -35,7 +35,7 @@ type Loop struct {
 
 // Do calls op until it returns nil, and then returns nil. Between two calls Do waits as long as the server
 // told us to (the verdict's RetryAfter), then as long as the policy says, and then at the gate. Op gets
-// ctx with a [schedule.Attempt]. That context ends only with ctx or MaxElapsed, so that op has to limit the
+// ctx with a [backoff.Attempt]. That context ends only with ctx or MaxElapsed, so that op has to limit the
 // time of one try itself. Otherwise Do returns
 //
 //   - the error of op, if its verdict is ClassStop, but without the marks around it, such as
@@ -164,7 +164,7 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (bac
 	}
 	r.outcome = backoff.Verdict{Class: backoff.ClassStop}
 	r.failed.Tries++
-	err := op(schedule.WithAttempt(ctx, r.outage.Attempt(r.step)))
+	err := op(backoff.WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
 	r.answered = r.outcome.Class == backoff.ClassStop && !r.outcome.Local && ctx.Err() == nil
 	return r.outcome, err

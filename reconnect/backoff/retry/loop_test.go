@@ -17,7 +17,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 var (
@@ -183,15 +182,15 @@ func TestDoDoesNotCallAfterItsContext(t *testing.T) {
 
 func TestDoTellsTheOperationItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tries []schedule.Attempt
-		p := schedule.WithTimeouts(doubling, schedule.Timeout{}, schedule.Timeout{})
+		var tries []backoff.Attempt
+		p := backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})
 		require.NoError(t, retry.Do(ctx, p, func(ctx context.Context) error {
-			if tries = append(tries, schedule.AttemptFrom(ctx)); len(tries) == 3 {
+			if tries = append(tries, backoff.AttemptFrom(ctx)); len(tries) == 3 {
 				return nil
 			}
 			return answered(503)
 		}))
-		require.Equal(t, []schedule.Attempt{
+		require.Equal(t, []backoff.Attempt{
 			{Number: 1},
 			{Number: 2, Connect: 32 * time.Second, Handshake: time.Minute},
 			{Number: 3, Connect: 64 * time.Second, Handshake: 2 * time.Minute},

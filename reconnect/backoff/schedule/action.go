@@ -9,10 +9,10 @@ import (
 
 // Action is what to do next.
 type Action struct {
-	Do      Do        // the kind
-	Which   int       // 0 or 1, with DoDial, DoKeep and DoCut
-	Attempt Attempt   // with DoDial; its Connected is nil
-	At      time.Time // when to call Next again, with DoWait; zero: when something has happened
+	Do      Do              // the kind
+	Which   int             // 0 or 1, with DoDial, DoKeep and DoCut
+	Attempt backoff.Attempt // with DoDial; its Connected is nil
+	At      time.Time       // when to call Next again, with DoWait; zero: when something has happened
 
 	Kicked bool // because of a kick: with DoKeep not because the handshake hangs, with DoDial before the wait was over
 }

@@ -217,39 +217,9 @@ func TestDrawsStayInTheirRange(t *testing.T) {
 	}
 }
 
-// timeouts are the limits of a Timeout after some overloads.
-var timeouts = []struct {
-	name      string
-	timeout   schedule.Timeout
-	overloads int
-	elapsed   time.Duration
-
-	connect, handshake time.Duration
-}{
-	{"Timeout.Base", schedule.Timeout{Base: 3 * sec}, 0, time.Hour, 3 * sec, 3 * sec},
-	{"Timeout.Base by default", schedule.Timeout{}, 0, time.Hour, 16 * sec, 30 * sec},
-	{"Timeout.Factor", schedule.Timeout{Base: sec, Factor: 1.5}, 2, 0, sec * 9 / 4, sec * 9 / 4},
-	{"Timeout.Factor by default", schedule.Timeout{Base: sec}, 2, 0, 4 * sec, 4 * sec},
-	{"Timeout.Share", schedule.Timeout{Base: sec, Share: 0.25}, 1, 16 * sec, 4 * sec, 4 * sec},
-	{"Timeout.Share, Base at least", schedule.Timeout{Base: sec, Share: 0.25}, 1, 4*sec - 1, sec, sec},
-	{"Timeout.Cap", schedule.Timeout{Base: sec, Cap: 5 * sec}, 9, 0, 5 * sec, 5 * sec},
-	{"Timeout.Cap by default", schedule.Timeout{Base: sec}, 9, 0, 6 * sec, 10 * sec},
-	{"Timeout.Cap, of Share", schedule.Timeout{Base: sec, Share: 0.25, Cap: 5 * sec}, 1, time.Hour, 5 * sec, 5 * sec},
-}
-
-func TestTimeoutsAreExact(t *testing.T) {
-	for _, c := range timeouts {
-		p := schedule.WithTimeouts(fixed{}, c.timeout, c.timeout)
-		s, _ := p.Next(backoff.History{Overloads: c.overloads, Elapsed: c.elapsed}, seeded())
-		require.Equal(t, c.connect, s.Connect, c.name)
-		require.Equal(t, c.handshake, s.Handshake, c.name)
-	}
-}
-
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
 	options := map[string]reflect.Type{
 		"DialOptions.": reflect.TypeFor[schedule.DialOptions](),
-		"Timeout.":     reflect.TypeFor[schedule.Timeout](),
 	}
-	require.Empty(t, numeric.WithoutRow(options, timeBounds, drawn, timeouts))
+	require.Empty(t, numeric.WithoutRow(options, timeBounds, drawn))
 }

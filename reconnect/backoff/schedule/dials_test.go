@@ -534,7 +534,7 @@ func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
 // The limits on the first dial of all are those of the policy, whatever is around it.
 func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 	inside := &backoff.Adaptive{Hang: 3 * sec, Connect: 5 * sec}
-	timeout := func(d time.Duration) schedule.Timeout { return schedule.Timeout{Base: d} }
+	timeout := func(d time.Duration) backoff.Timeout { return backoff.Timeout{Base: d} }
 	for name, c := range map[string]struct {
 		policy             backoff.Policy
 		connect, handshake time.Duration // the least
@@ -542,8 +542,8 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 		"alone":    {inside, 5 * sec, 2500 * time.Millisecond},
 		"limited":  {backoff.Limit(inside, 10, 0), 5 * sec, 2500 * time.Millisecond},
 		"spread":   {backoff.First(sec, inside), 5 * sec, 2500 * time.Millisecond},
-		"timeouts": {schedule.WithTimeouts(backoff.Limit(fixed{}, 10, 0), timeout(7*sec), timeout(8*sec)), 7 * sec, 8 * sec},
-		"partly":   {schedule.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
+		"timeouts": {backoff.WithTimeouts(backoff.Limit(fixed{}, 10, 0), timeout(7*sec), timeout(8*sec)), 7 * sec, 8 * sec},
+		"partly":   {backoff.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
 		"none":     {fixed{}, 0, 0},
 	} {
 		d := newDesk(t, schedule.DialOptions{Policy: c.policy})

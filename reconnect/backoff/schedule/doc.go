@@ -5,5 +5,4 @@
 //   - [Dials] is for a supervisor with up to two dials at a time: it keeps a handshake that is not
 //     answered, and dials again beside it.
 //   - [Outage] is for one dial at a time: it counts failures, and asks the policy.
-//   - [Attempt] tells a dialer the limits on one dial. [WithTimeouts] adds such limits to a policy.
 package schedule

@@ -18,7 +18,7 @@ const RefreshSpread = time.Second
 //	step, ok := outage.Next(policy, verdict, time.Now(), r)
 //	if !ok { give up }
 //	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
-//	try again, with schedule.WithAttempt(ctx, outage.Attempt(step))
+//	try again, with backoff.WithAttempt(ctx, outage.Attempt(step))
 //
 // In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be copied
 // after the first Next.
@@ -159,11 +159,11 @@ func (o *Outage) History() backoff.History {
 	return *o.last
 }
 
-// Attempt returns the [Attempt] for the dial that follows s; pass a zero Step if the dial follows
+// Attempt returns the [backoff.Attempt] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
-func (o *Outage) Attempt(s backoff.Step) Attempt {
+func (o *Outage) Attempt(s backoff.Step) backoff.Attempt {
 	o.tries++
-	return Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
+	return backoff.Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
 }
 
 // hang is what an [Outage] knows of the handshakes of a [Dials] that hang.

@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -104,8 +103,8 @@ func TestThePolicyHasTheSlowWait(t *testing.T) {
 	own := backoff.WithSlow(none, backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2})
 	for name, p := range map[string]backoff.Policy{
 		"itself": own, "first": backoff.First(-1, own), "limit": backoff.Limit(own, 9, 0),
-		"limits on tries": schedule.WithTimeouts(own, schedule.Timeout{}, schedule.Timeout{}),
-		"all of them":     backoff.First(-1, backoff.Limit(schedule.WithTimeouts(own, schedule.Timeout{}, schedule.Timeout{}), 9, 0)),
+		"limits on tries": backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{}),
+		"all of them":     backoff.First(-1, backoff.Limit(backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{}), 9, 0)),
 		"the outermost":   backoff.WithSlow(backoff.WithSlow(none, backoff.SlowWait{Min: sec}), backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2}),
 	} {
 		for n, d := range []time.Duration{2 * sec, 4 * sec, 8 * sec, 8 * sec} {
@@ -255,12 +254,12 @@ func TestOutageMendsWhatAPolicyReturns(t *testing.T) {
 
 func TestOutageTellsTheDialWhatToExpect(t *testing.T) {
 	var o schedule.Outage
-	require.Equal(t, schedule.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
+	require.Equal(t, backoff.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
 	p := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
 	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
-	require.Equal(t, schedule.Attempt{Number: 2, Connect: 2, Handshake: 3, Refresh: true}, o.Attempt(s))
+	require.Equal(t, backoff.Attempt{Number: 2, Connect: 2, Handshake: 3, Refresh: true}, o.Attempt(s))
 	s, _ = o.Next(p, verdict(backoff.ClassRetry), start, seeded())
-	require.Equal(t, schedule.Attempt{Number: 3, Connect: 2, Handshake: 3}, o.Attempt(s))
+	require.Equal(t, backoff.Attempt{Number: 3, Connect: 2, Handshake: 3}, o.Attempt(s))
 }
 
 func TestTheZeroOutageStartsAfresh(t *testing.T) {
@@ -273,18 +272,4 @@ func TestTheZeroOutageStartsAfresh(t *testing.T) {
 	s, _ := o.Next(nil, verdict(backoff.ClassRetry), start, rand.New(highest))
 	require.Equal(t, 2*time.Second-1, s.Wait)
 	require.Equal(t, 1, o.Attempt(s).Number, "after a drop the first dial comes after the first wait")
-}
-
-func TestTryTravelsInTheContext(t *testing.T) {
-	want := schedule.Attempt{Number: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
-	require.Equal(t, want, schedule.AttemptFrom(schedule.WithAttempt(t.Context(), want)))
-	require.Equal(t, schedule.Attempt{}, schedule.AttemptFrom(t.Context()))
-}
-
-func TestAHandshakeThatWasNotAnsweredIsATimeout(t *testing.T) {
-	var timeout interface{ Timeout() bool }
-	require.ErrorAs(t, schedule.ErrHung, &timeout)
-	require.True(t, timeout.Timeout())
-	require.ErrorIs(t, schedule.ErrHung, context.DeadlineExceeded)
-	require.NotErrorIs(t, schedule.ErrHung, context.Canceled)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -304,7 +303,7 @@ func (w *world) dialer() reconnect.Dialer {
 
 // dial dials on the network, with the lag of the plan.
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	n := schedule.AttemptFrom(ctx).Number
+	n := backoff.AttemptFrom(ctx).Number
 	if w.set.Apart {
 		time.Sleep(readTakes(n)) // a Close in a hook has ended ctx by then
 	}

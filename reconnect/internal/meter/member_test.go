@@ -15,7 +15,6 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/meter"
 )
 
@@ -306,7 +305,7 @@ func TestJudge(t *testing.T) {
 		{context.Canceled, meter.Canceled, meter.None},
 		{&net.OpError{Op: "dial", Err: context.Canceled}, meter.Canceled, meter.None},
 		{net.ErrClosed, meter.Canceled, meter.None},
-		{errors.Join(schedule.ErrHung, context.Canceled), meter.Failed, "timeout"},
+		{errors.Join(backoff.ErrHung, context.Canceled), meter.Failed, "timeout"},
 		{context.DeadlineExceeded, meter.Failed, "timeout"},
 		{syscall.ECONNREFUSED, meter.Failed, "refused"},
 		{errors.New("secret=hunter2"), meter.Failed, "other"},

@@ -1,4 +1,4 @@
-package schedule
+package backoff
 
 import (
 	"context"
@@ -8,23 +8,23 @@ import (
 // Attempt has what a dial needs to know from its supervisor. It travels in the context of the
 // dial, because the supervisor and the dialer do not know each other.
 type Attempt struct {
-	Number    int           // 1 for the first since the last stable session, or since the start; 0: unknown
-	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
-	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
-	Refresh   bool          // the credentials of the last try were refused: make new ones
+	Number    int           // 1 for the first since the last stable session, or since the start; 0 if unknown
+	Connect   time.Duration // the limit on name resolution and TCP, or 0 for the dialer's default
+	Handshake time.Duration // the limit on TLS and upgrade, or 0 for the dialer's default
+	Refresh   bool          // the credentials of the last try were rejected: make new ones
 
 	// URL is where this try is to go, because the server of the last session has advised it. The
-	// dialer decides whether to trust it. Empty: where the dialer always goes.
+	// dialer decides whether to trust it. It is empty if the dialer goes where it always does.
 	URL string
 
 	// Followed is for the dialer to call before it returns, if it knows URL: with nil if it dials
-	// URL, and else with the reason why not. Nil: not needed.
+	// URL, and else with the reason why not. It may be nil.
 	Followed func(err error)
 
 	// Host is for the dialer to call before it connects to each host, with the host and port, or
 	// with "" if it goes where its method Host says. If Host returns an error, the dialer must
 	// return that error: the supervisor has waited at a gate for another host. It then waits for
-	// this one, and calls the dialer again. Host does not block. Nil: not needed.
+	// this one, and calls the dialer again. Host does not block. It may be nil.
 	Host func(host string) error
 
 	// Connected is for the dialer to call when it is connected and the handshake begins, for each
@@ -32,7 +32,7 @@ type Attempt struct {
 	// it when the handshake has taken too long, so derive a context with a shorter limit after the
 	// call. Without a call a handshake that is not answered is given up with the limits of the try: a
 	// large herd of such clients may keep a server with a queue from coming back. Any goroutine may
-	// call Connected, and it does not wait. Nil: not needed.
+	// call Connected, and it does not wait. It may be nil.
 	Connected func()
 }
 

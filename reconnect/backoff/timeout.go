@@ -1,10 +1,9 @@
-package schedule
+package backoff
 
 import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
@@ -14,46 +13,43 @@ import (
 // longer than Share times the age of the outage.
 //
 // It grows because a client that gives up a handshake which waits in a server's backlog, and comes again,
-// makes the server work in vain. With a fixed limit there is a size of herd from which a server never
+// makes the server work for nothing. With a fixed limit there is a size of herd from which a server never
 // recovers.
 type Timeout struct {
-	Base   time.Duration // the limit without overloads; default backoff.DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
+	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
 	Factor float64       // growth per overload; default 2; below 1: no growth
 	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
 	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
 }
 
 // WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p
-// means [backoff.Default].
-func WithTimeouts(p backoff.Policy, connect, handshake Timeout) backoff.Policy {
-	if p == nil {
-		p = backoff.Default()
-	}
+// means [Default].
+func WithTimeouts(p Policy, connect, handshake Timeout) Policy {
 	return &timeouts{
-		policy:    p,
-		connect:   connect.withDefaults(backoff.DefaultConnect, 6),
-		handshake: handshake.withDefaults(backoff.DefaultHandshake, 10),
+		policy:    orDefault(p),
+		connect:   connect.withDefaults(DefaultConnect, 6),
+		handshake: handshake.withDefaults(DefaultHandshake, 10),
 	}
 }
 
 type timeouts struct {
-	policy             backoff.Policy
+	policy             Policy
 	connect, handshake Timeout
 }
 
-func (p *timeouts) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+func (p *timeouts) Next(a History, r *rand.Rand) (Step, bool) {
 	s, ok := p.policy.Next(a, r)
 	return p.limited(s, a), ok
 }
 
-func (p *timeouts) Start(r *rand.Rand) backoff.Step {
-	return p.limited(start(p.policy, r), backoff.History{})
+func (p *timeouts) Start(r *rand.Rand) Step {
+	return p.limited(start(p.policy, r), History{})
 }
 
-func (p *timeouts) SlowWait() backoff.SlowWait { return slowWait(p.policy) }
+func (p *timeouts) SlowWait() SlowWait { return slowWait(p.policy) }
 
 // limited returns s with the limits after a.
-func (p *timeouts) limited(s backoff.Step, a backoff.History) backoff.Step {
+func (p *timeouts) limited(s Step, a History) Step {
 	if p.connect.Base > 0 {
 		s.Connect = p.connect.after(a)
 	}
@@ -63,7 +59,7 @@ func (p *timeouts) limited(s backoff.Step, a backoff.History) backoff.Step {
 	return s
 }
 
-func (p *Timeout) after(a backoff.History) time.Duration {
+func (p *Timeout) after(a History) time.Duration {
 	switch {
 	case a.Overloads <= 0:
 		return p.Base
