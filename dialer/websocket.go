@@ -102,7 +102,7 @@ type WebSocket struct {
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint and each try, counted
 	// from the end of connecting. Default: none under a supervisor, which notices a handshake that
-	// hangs, keeps it and dials beside it (see package schedule); otherwise 30 s.
+	// hangs, keeps it and dials beside it (see package reconnect); otherwise 30 s.
 	HandshakeTimeout time.Duration
 
 	// Conn has the limits of the connections that are opened, and whether texts must

@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
@@ -294,7 +294,7 @@ func (d *dialing[C]) publish() {
 }
 
 // unlessLenient returns the class of v, or ClassRetry instead of ClassSlow if v is Lenient: only
-// the next wait decides whether such a verdict is slow. See schedule.Outage.Next.
+// the next wait decides whether such a verdict is slow. See [schedule.Outage.Next].
 func unlessLenient(v backoff.Verdict) backoff.Class {
 	if v.Class == backoff.ClassSlow && v.Lenient {
 		return backoff.ClassRetry

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 

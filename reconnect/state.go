@@ -243,7 +243,7 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 // AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
 // If somebody has to mend something first it does not wait: it returns an [*AwaitError] if the verdict
 // on the last dial or session is ClassSlow, because the server answered 401, or 404 twice in a row, for
-// instance. The first 404 may be that of a deploy, and counts as a loss: see schedule.Outage.Next.
+// instance. The first 404 may be that of a deploy, and counts as a loss.
 // AwaitReady also continues to wait if the name of the host does not exist, because a server that
 // is started at the same time may get its name later. ctx bounds the wait for a server that is only
 // away. The Conn continues to redial until Close.

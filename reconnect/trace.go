@@ -247,7 +247,7 @@ type WaitStart struct {
 	Name    string          // RunOptions.Name
 	Try     int             // the number of the dial that follows
 	Cause   error           // why the last dial failed or the last session ended; a *budget.LoginError: the wait is for a login; nil: the wait is RunOptions.StartSpread
-	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
+	Verdict backoff.Verdict // the verdict on Cause, after the rules in the comment of package backoff
 	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for, or that is for a login
 
 	again    bool   // the last session was refused as one before it: see refusal

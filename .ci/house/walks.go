@@ -68,7 +68,7 @@ func readWalks(dir string) (list []walk, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(where)
-	for _, name := range []string{"go.mod", "go.sum", "conn", "dialer", "reconnect"} {
+	for _, name := range []string{"go.mod", "go.sum", "internal", "conn", "dialer", "reconnect"} {
 		if err := copyTraced(where, name); err != nil {
 			return nil, err
 		}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/table"
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // defaultTable is one table of DEFAULTS.md.

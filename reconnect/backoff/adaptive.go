@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+	"github.com/redial-go/redial/internal/span"
 )
 
 // Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and for a
@@ -18,8 +18,8 @@ import (
 //     RetryAfterShare times the time for which the server has told the client to wait, the present time
 //     included. d is at least Base, and at most OverloadCap or the present time if that is longer.
 //   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of the hang if
-//     that is longer. The last sixth of the time is jittered: by default 8.3 to 10 s. A schedule.Dials
-//     keeps the handshake, and begins the next dial beside it without a wait. If that dial hangs as
+//     that is longer. The last sixth of the time is jittered: by default 8.3 to 10 s. Package
+//     reconnect keeps the handshake, and begins the next dial beside it without a wait. If that dial hangs as
 //     well it is given up, and the next begins.
 //   - The first dial beside a kept handshake takes its place if it hangs as well, because a short hang
 //     may have swallowed every first handshake of a herd. This happens once per hang, and not if a dial

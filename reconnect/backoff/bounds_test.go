@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // drawn is an option that bounds a time which a policy draws, or the default of such an option.

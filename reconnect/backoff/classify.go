@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
+	"github.com/redial-go/redial/internal/errs"
 )
 
 // Classify returns the default verdict on how a try or a session ended. It has a verdict for every error,
@@ -39,8 +39,7 @@ import (
 //  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and Refused, if it was
 //     refused or reset.
 //
-// A Lenient verdict is taken for an ordinary loss the first time, and is Slow from the second in a row on:
-// see schedule.Outage.Next.
+// A Lenient verdict counts as an ordinary loss the first time, and as Slow from the second in a row on.
 //
 // In addition, a method RetryAfter() (time.Duration, bool), such as the mark [RetryAfter] has, returns the
 // time that the server told us to wait. It is cut to [MaxRetryAfter], and dropped with Stop.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func ExamplePermanent() {
@@ -20,16 +19,14 @@ func ExamplePermanent() {
 	// Output: no such account
 }
 
-// An account that somebody has to pay for: the next try comes about 10 s later.
+// An account that is not paid for: the tries are soon minutes apart.
 func ExampleSlow() {
-	var outage schedule.Outage
 	err := fmt.Errorf("login: %w", backoff.Slow(errors.New("account suspended")))
-	step, ok := outage.Next(&backoff.Exponential{}, backoff.Classify(err), time.Now(), nil)
 	fmt.Println(err)
-	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= 5*time.Second)
+	fmt.Println(backoff.Classify(err).Class)
 	// Output:
 	// login: account suspended
-	// slow true true
+	// slow
 }
 
 // A token that expires: the try after its refusal brings a new one.

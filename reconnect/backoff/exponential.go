@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+	"github.com/redial-go/redial/internal/span"
 )
 
 // Exponential is truncated exponential backoff: for the wait n, from 0 on, the delay is

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

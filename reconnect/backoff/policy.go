@@ -6,11 +6,14 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+	"github.com/redial-go/redial/internal/span"
 )
 
 // Policy decides how long to wait before the next try, and how long that try may take. A Policy is
 // immutable, and safe to share between goroutines and connections: all that varies is in the [History].
+//
+// A Policy with a method Start(r *rand.Rand) Step is asked by that for the limits on the first dial of a connection.
+// [First], [Limit] and [WithTimeouts] pass it on.
 type Policy interface {
 	// Next returns the step that follows a, and draws what is random from r. False
 	// means: give up. It must not block and must not keep r.
@@ -25,10 +28,10 @@ type History struct {
 	Prev          time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
 	MinWait       time.Duration // the least wait, to which a shorter one is raised: after ClassSlow a draw as [SlowWait] says, else 0
-	Verdict       Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
+	Verdict       Verdict       // on the try or session that has just ended, after the rules in the comment of the package
 	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
 
-	// Only a schedule.Dials sets these.
+	// Only package reconnect sets these.
 	Refused     bool          // a dial was refused or reset in this outage
 	Hung        bool          // the verdict is on a handshake that hangs
 	Hang        time.Duration // time since the first handshake hung; 0: none hangs
@@ -41,12 +44,16 @@ var ErrGaveUp = errors.New("gave up")
 
 // Step is how long to wait, and the limits on the try after it. A zero limit means
 // [DefaultConnect] or [DefaultHandshake].
+//
+// Package reconnect takes a handshake to hang when its limit is over, or after 10 s if that is zero. It keeps the
+// handshake, and dials again beside it. If that hangs too, it is given up, or takes the place of the one that was
+// kept, if its Step has Swap.
 type Step struct {
 	Wait       time.Duration // before the next try
 	Connect    time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake  time.Duration // the limit on TLS and the protocol's upgrade; a schedule.Dials takes the handshake to hang then
-	Swap       bool          // if the handshake after this step hangs too, a schedule.Dials keeps it, and gives up the one that it has kept until then
-	SwapIfFull bool          // the same, but only if a schedule.Dials says that the dial has found the backlog of its server full
+	Handshake  time.Duration // the limit on TLS and the protocol's upgrade
+	Swap       bool          // for package reconnect: see above
+	SwapIfFull bool          // likewise, but only if the dial has found the backlog of its server full: see [Adaptive]
 }
 
 // start returns the Step of p for the first dial of all, of which only the limits count. A
@@ -69,7 +76,7 @@ const (
 // First returns p with another first wait, drawn from [0, spread). That wait decides how a fleet comes
 // back after a deploy, because p knows nothing yet (RFC 6455, section 7.2.3, asks for it). All later waits
 // come from p, whose History does not count the first wait: N is one less, and Prev is 0 at p's own first
-// wait. The first Step has no limits, so put backoff.WithTimeouts and [Limit] around First, not into it.
+// wait. The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into it.
 //
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means [Default].
 func First(spread time.Duration, p Policy) Policy {
@@ -100,9 +107,9 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // the server and the time to which [History.MinWait] raises it. An argument of zero or less means: no such
 // limit. A nil p means [Default].
 //
-// Both limits begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off the
-// outage, and ends an outage that is not older (see schedule.Dials). So where sessions are short but
-// better than none, Limit may never give up.
+// Both limits begin again with each outage. A session of 2 s or more that was not stable takes 30 s off the
+// outage, and ends an outage that is not older. So where sessions are short but better than none, Limit may
+// never give up.
 //
 // With 3 attempts a connection that was lost is tried three times. Package retry makes four tries, because
 // it does not wait before the first.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
+	"github.com/redial-go/redial/internal/errs"
 )
 
 // Reason is why a try failed or a session ended, as one of a small closed set. It is made of types and

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 const n = 3

@@ -3,8 +3,8 @@ package bridge
 import (
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // failure is a call that has failed, and of which Options.Policy has to decide when it is

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // stream is one stream of a Bridge, whose mu guards it.

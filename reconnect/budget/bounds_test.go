@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/budget"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // bound is a limit that an option sets.

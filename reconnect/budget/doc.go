@@ -16,7 +16,7 @@
 //
 // A [Window] is for limits of the form "so many per second", where the server counts.
 //
-// Nothing here starts a goroutine. Decisions get the time as an argument, in line.Queue and [Window],
+// Nothing here starts a goroutine. Decisions get the time as an argument, in [Window],
 // or from an option Now, so that a simulator drives the very code that runs in a program.
 //
 // # Sources

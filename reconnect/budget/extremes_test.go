@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
-	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // extremes are the numbers at which an option may break.

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
-// Gate holds the dials of a process until they may begin. Each host has a [line.Queue],
+// Gate holds the dials of a process until they may begin. Each host has a queue,
 // which is served in order, and which bounds how many dials go out per second and at a
 // time. When the server tells one connection to wait, all connections wait. While the host is down,
 // one dial at a time goes out as a probe; when the host is back, the other dials follow gradually.
@@ -23,10 +23,12 @@ import (
 // ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
 // or a 503. ClassSlow and ClassRefresh, such as a 404 or a 401, are answers: the host is
 // up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
-// all dials to that host. See [line.Queue.Done].
+// all dials to that host, and no answer before the end of that time means that the host is up.
 //
 // The more dials wait for a host that is down, the sooner the next probe begins: after the wait of a lone
-// client if one dial waits, after about a second if many wait. See [line.Queue].
+// client if one dial waits, after about a second if many wait, and
+// after 3 to 4.5 s once the outage is half an hour old. The first wait of an outage, and one that follows a RetryAfter,
+// are those of a lone client.
 //
 // It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
@@ -42,11 +44,16 @@ type Gate struct {
 
 // GateOptions are the options of [NewGate]; nil means the defaults.
 type GateOptions struct {
-	// Rate, Burst, Concurrent and Probe are the limits for each host: see [line.Options].
-	Rate       float64        // dials per second. Default 500. Negative: no limit
-	Burst      int            // dials that may go out at once after a pause. Default 10
-	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
-	Probe      backoff.Policy // the pace of probes while the host is down. Called under a lock: it must not call the Gate, or Conn.Status. Default backoff.Default()
+	// Rate, Burst, Concurrent and Probe are the limits for each host. Concurrent adapts to a server, however
+	// fast or slow it is, because at most so many dials of this process wait at the server. Rate is a ceiling
+	// for a server that is very fast, or for a process that may use only a share of the server.
+	Rate       float64 // dials per second. Default 500. Negative: no limit
+	Burst      int     // dials that may go out at once after a pause. Default 10
+	Concurrent int     // dials under way at a time, OnSession included. Default 16. Negative: no limit
+
+	// Probe is the pace of probes while the host is down. If it gives up, the wait is a minute. It is called under a
+	// lock, and must not call the Gate, or Conn.Status. Default: [backoff.Default].
+	Probe backoff.Policy
 
 	// Limiter is a second limit, on the dials to all hosts together, such as the limit of a
 	// whole fleet. A dial waits for the Limiter after its line, and counts for
@@ -260,15 +267,28 @@ func (g *Gate) forget() {
 	g.sweep = max(sweepAt, 2*len(g.lines))
 }
 
-// Status returns a snapshot of the line of host, or the zero value if host has no line.
-func (g *Gate) Status(host string) line.Status {
+// GateStatus is a snapshot of the queue of a host.
+type GateStatus struct {
+	Waiting int           // dials that wait
+	Dialing int           // dials that were admitted and are not done
+	Limit   int           // how many dials may be under way now
+	Longest time.Duration // how long the first of the waiting dials has waited
+	Waited  time.Duration // how long all admitted dials have waited, in all
+	Granted uint64        // how many dials were admitted so far
+	Down    bool          // the host is down: one dial at a time goes out, as a probe
+	Held    time.Time     // no dial before this, because the server said so, unless it is zero or past
+	Probe   time.Time     // while Down: no probe before this, unless a dial joins
+}
+
+// Status returns a snapshot of the queue of host, or the zero value if no dial to host is known.
+func (g *Gate) Status(host string) GateStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
 	if d == nil {
-		return line.Status{}
+		return GateStatus{}
 	}
-	return d.line.Status(time.Now())
+	return GateStatus(d.line.Status(time.Now()))
 }
 
 // Hosts returns the hosts that have a line, sorted. A line in which nothing waits is

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/call"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // Each bound of Options.InFlight holds exactly: one less and the bound itself are within it, and one more is not.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/drain"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // bounds are the limits on closers.

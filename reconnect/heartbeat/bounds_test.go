@@ -11,8 +11,8 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/heartbeat"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // timeBound is a time that an option sets, or that the documentation names.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/internal/numeric"
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/internal/numeric"
 )
 
 // timeBound is a time that an option sets, or that the documentation names.

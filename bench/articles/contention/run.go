@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Result is what one run, or the mean of several, has shown.

@@ -3,9 +3,9 @@ package queueing
 import (
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // call is one call of one client: a request, and more if it fails. It is small

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Setup is one run of the simulation.

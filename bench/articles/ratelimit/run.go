@@ -11,8 +11,8 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/event"
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Heed is what a client does with a Retry-After.

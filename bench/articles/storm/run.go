@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // WarmUp is how long a storm runs well before its server is stopped, simulated and

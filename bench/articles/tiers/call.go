@@ -3,8 +3,8 @@ package tiers
 import (
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // call is one call of a tier: a request, and more if it fails.

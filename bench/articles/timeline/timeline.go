@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Diagram is which requests are at the server in each second.

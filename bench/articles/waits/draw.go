@@ -10,8 +10,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Outage is how the dials fail that a client makes while its server is away.

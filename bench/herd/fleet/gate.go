@@ -1,8 +1,8 @@
 package fleet
 
 import (
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // gates are where the connections of each process wait for leave to dial: what a

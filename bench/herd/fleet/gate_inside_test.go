@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/budget/line"
+	"github.com/redial-go/redial/internal/line"
 )
 
 // The test looks at every step of a run. It counts at the clients, not at the gate, how many of

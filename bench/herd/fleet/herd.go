@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
-	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // Herd describes one run: which connections are lost, what meets them, and how long to watch.

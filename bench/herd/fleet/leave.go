@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/internal/schedule"
 )
 
 // Leave is how one connection leaves a server that drains. Times are from the beginning of the drain.

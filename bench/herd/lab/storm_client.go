@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // stormClient is one client of a storm. It belongs to the goroutine of live.

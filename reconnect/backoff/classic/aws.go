@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/span"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // AWSLegacy is the delay of aws-sdk-go-v2 without its newer modes: b * 2^k s, with b in

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/span"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Celery is get_exponential_backoff_interval of Celery's current source, with the

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/span"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // ConnectRetry is connect_retry of W. Richard Stevens and Stephen A. Rago, "Advanced

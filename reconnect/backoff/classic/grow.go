@@ -3,7 +3,7 @@ package classic
 import (
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+	"github.com/redial-go/redial/internal/span"
 )
 
 // Grow returns min(limit, base*factor^n), and does not overflow with any n and factor. A

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // timeBounds have, for each option that is a time, whether a Loop with n ends until k.

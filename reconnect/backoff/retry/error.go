@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redial-go/redial/internal/errs"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
 // errElapsed is the cause with which MaxElapsed ends a context.

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Do calls op until it succeeds, ctx ends, its error is one that no further try can mend, or p gives up. It

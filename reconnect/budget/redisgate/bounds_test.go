@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/budget/redisgate"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // rate lets n dials begin in 10 s.

@@ -1,6 +1,6 @@
 package handover
 
-import "github.com/redial-go/redial/reconnect/internal/walk"
+import "github.com/redial-go/redial/internal/walk"
 
 // steps returns all that can happen in w. A free step is an act of a supervisor, or of a timer.
 func (w world) steps(r rules) []walk.Step[world] {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/internal/walk"
+	"github.com/redial-go/redial/internal/walk"
 )
 
 var update = flag.Bool("update", false, "write the table of all changes")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/internal/walk"
+	"github.com/redial-go/redial/internal/walk"
 )
 
 // This file walks every state that two supervisors and a Machine can reach together, breadth first.

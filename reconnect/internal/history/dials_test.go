@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 

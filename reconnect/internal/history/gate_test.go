@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
@@ -47,7 +48,7 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 		return g.others.Acquire(ctx, host)
 	}
 	g.w.callback("Gate.Acquire", nil)
-	s := g.Status(host)
+	s := line.Status(g.Status(host))
 	g.w.mu.Lock()
 	place := g.line.join(s)
 	g.w.mu.Unlock()
@@ -67,7 +68,7 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 			g.w.mirror.dead = true
 		}
 		g.w.mu.Unlock()
-		s, now, counts := g.Status(host), time.Now(), false
+		s, now, counts := line.Status(g.Status(host)), time.Now(), false
 		g.w.mu.Lock()
 		returned++
 		g.w.check(PermitReturnedOnce, returned == 1, "a permit was returned %d times", returned)
@@ -173,7 +174,7 @@ func (w *world) rival(ctx context.Context, impatient bool, d time.Duration, v ba
 // finishGate checks the gate when all is over. The caller holds w.mu.
 func (w *world) finishGate() {
 	if w.gate != nil {
-		s := w.gate.Status(address)
+		s := line.Status(w.gate.Status(address))
 		w.check(PermitReturnedOnce, w.permits == 0 && s.Dialing == 0 && s.Waiting == 0, "%d permits are out: %+v", w.permits, s)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // What has a limit ends by then: a write that is stuck, a message that never ends, a close handshake that is not

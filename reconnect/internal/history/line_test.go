@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget/line"
 	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/internal/walk"
+	"github.com/redial-go/redial/internal/walk"
 )
 
 // This file walks every state that a Turn can reach with the supervisor, the reader and the connection around it,

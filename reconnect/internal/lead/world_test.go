@@ -1,6 +1,6 @@
 package lead
 
-import "github.com/redial-go/redial/reconnect/internal/walk"
+import "github.com/redial-go/redial/internal/walk"
 
 // world is what the walk visits: the State, the goroutines around it, and the connection. A step of a goroutine is what
 // it does without a look at anything that another one may change.

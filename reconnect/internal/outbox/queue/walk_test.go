@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/internal/walk"
+	"github.com/redial-go/redial/internal/walk"
 )
 
 // This file walks every state that a Queue can reach with the outbox around it, breadth first. world_test.go

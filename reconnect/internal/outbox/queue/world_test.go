@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/internal/walk"
+	"github.com/redial-go/redial/internal/walk"
 )
 
 // world is what the walk visits: a Queue, the outbox around it with the links of two sessions, and the fates

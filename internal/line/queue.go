@@ -1,5 +1,4 @@
-// Package line has the queue of the dials to one host: the core of a budget.Gate, for
-// simulators and for gates of your own.
+// Package line has the queue of the dials to one host. A budget.Gate drives it, and so do the simulators of bench.
 package line
 
 import (
@@ -8,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Queue is the queue of the dials to one host. It does not wait, and gets the time as an

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/line"
+	"github.com/redial-go/redial/internal/numeric"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget/line"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // bound is a limit that an option sets.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/walk"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
 // world is what the walk visits: a Dials, the supervisor that does what it says, and what was promised. The

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/walk"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
 // This file walks every state that a Dials and its supervisor can reach together, breadth first. world_test.go

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+	"github.com/redial-go/redial/internal/span"
 )
 
 func TestGrowIsExactForWholeFactors(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/budget/line"
+	"github.com/redial-go/redial/internal/line"
 )
 
 // A Queue is a gate's queue for one host, without a clock: this is how a simulator has it.

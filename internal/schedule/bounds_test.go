@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/numeric"
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
-	"github.com/redial-go/redial/reconnect/internal/numeric"
 )
 
 // timeBound is a time that an option sets, or that the documentation names.

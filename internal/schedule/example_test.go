@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Dials decides when a connection is dialed: here again after a refusal, and then beside a

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/schedule"
+	"github.com/redial-go/redial/internal/walk"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
-	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
 // This file walks every state that a Queue and its gate can reach together, breadth first. world_test.go says

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/internal/span"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Dials decides when one connection is dialed: first, again, and beside a handshake that hangs. It does not
@@ -35,7 +35,7 @@ import (
 // After each of them call Next until it returns DoWait or DoStop.
 //
 // The rules of [Outage] hold, and these, for every policy. (A policy with a method Start(r *rand.Rand) Step
-// is asked for the limits on the first dial of all; [backoff.First], [backoff.Limit] and [WithTimeouts]
+// is asked for the limits on the first dial of all; [backoff.First], [backoff.Limit] and [backoff.WithTimeouts]
 // pass that on.)
 //
 //   - Before the first dial of all there is no wait but [DialOptions.StartSpread].

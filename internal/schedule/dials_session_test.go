@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // The tests of Dials.Ended: how much a session counts, by how long it was ready.
