@@ -94,8 +94,6 @@ type Dialer struct {
 	// wait that would last until then or longer is not begun, so that DialContext may
 	// give up earlier: with 1 s usually after two or three tries. Default: 127 s, the
 	// sum of connect_retry's waits of 1, 2, 4 ... 64 s. Negative: none.
-	//
-	// The policy classic.ConnectRetry, which ends by itself, has these waits and these eight tries.
 	MaxElapsed time.Duration
 
 	// ConnectTimeout is the limit on each try: name lookup and TCP, without the gate. A name lookup that

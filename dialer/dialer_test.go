@@ -19,7 +19,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
@@ -50,7 +49,7 @@ func seconds(n *conntest.Network) (s []float64) {
 
 func TestConnectRetryMakesEightTriesIn127Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, d := away(&dialer.Dialer{Policy: &classic.ConnectRetry{}, MaxElapsed: -1})
+		n, d := away(&dialer.Dialer{Policy: backoff.Limit(doubling, 7, 0), MaxElapsed: -1})
 		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, []float64{0, 1, 3, 7, 15, 31, 63, 127}, seconds(n))
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 8 tries in 2m7s: connect: connection refused")

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/internal/line"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // defaultTable is one table of DEFAULTS.md.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redial-go/redial/internal/schedule"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // The tests of Dials.Ended: how much a session counts, by how long it was ready.
@@ -48,18 +47,23 @@ func (s server) walk(o schedule.DialOptions, seed uint64, within time.Duration) 
 	return waits
 }
 
+// tripled goes by the wait before: each is drawn from a second to three times that.
+type tripled struct{}
+
+func (tripled) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: backoff.Uniform(r, time.Second, min(3*max(a.Prev, time.Second), 30*time.Second))}, true
+}
+
 // soundPolicies are policies of all kinds.
 var soundPolicies = map[string]backoff.Policy{
-	"default":      nil,
-	"exponential":  &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second},
-	"no jitter":    &backoff.Exponential{Jitter: backoff.JitterNone},
-	"paced":        &classic.Paced{},
-	"decorrelated": &classic.Decorrelated{},
-	"normal":       &classic.Normal{},
-	"first":        backoff.First(time.Second, &backoff.Exponential{}),
-	"at once":      backoff.First(0, &backoff.Exponential{}),
-	"limit":        backoff.Limit(&backoff.Exponential{}, 20, 0),
-	"elapsed":      backoff.Limit(nil, 0, 5*time.Minute),
+	"default":     nil,
+	"exponential": &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second},
+	"by the last": tripled{},
+	"no jitter":   &backoff.Exponential{Jitter: backoff.JitterNone},
+	"first":       backoff.First(time.Second, &backoff.Exponential{}),
+	"at once":     backoff.First(0, &backoff.Exponential{}),
+	"limit":       backoff.Limit(&backoff.Exponential{}, 20, 0),
+	"elapsed":     backoff.Limit(nil, 0, 5*time.Minute),
 }
 
 // Promise 3: with every policy the waits are the same, to the nanosecond, whether a server

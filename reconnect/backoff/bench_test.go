@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // sink keeps the compiler from leaving out what is measured.
@@ -19,8 +18,6 @@ func BenchmarkNext(b *testing.B) {
 		"equal":        &backoff.Exponential{Jitter: backoff.JitterEqual},
 		"proportional": &backoff.Exponential{Jitter: backoff.JitterProportional},
 		"factor1.6":    &backoff.Exponential{Factor: 1.6},
-		"decorrelated": &classic.Decorrelated{},
-		"normal":       &classic.Normal{},
 		"first":        backoff.First(time.Second, &backoff.Exponential{}),
 		"default":      backoff.Default(),
 	} {

@@ -52,6 +52,15 @@ var waitsDrawn = []drawn{
 	{"JitterEqual", &backoff.Exponential{Jitter: backoff.JitterEqual}, backoff.History{}, sec / 2, sec},
 	{"JitterNone", &backoff.Exponential{Jitter: backoff.JitterNone}, backoff.History{}, sec, sec + 1},
 
+	{"OCPP.WaitMinimum", &backoff.OCPP{WaitMinimum: 3 * sec}, backoff.History{}, 3 * sec, 13 * sec},
+	{"OCPP.WaitMinimum by default", &backoff.OCPP{}, backoff.History{}, 10 * sec, 20 * sec},
+	{"OCPP.RandomRange", &backoff.OCPP{RandomRange: 5 * sec}, backoff.History{N: 1, Prev: sec}, 2 * sec, 7 * sec},
+	{"OCPP.RandomRange by default", &backoff.OCPP{}, backoff.History{N: 1, Prev: 10 * sec}, 20 * sec, 30 * sec},
+	{"OCPP.RepeatTimes", &backoff.OCPP{RepeatTimes: 2}, backoff.History{N: 2, Prev: 10 * sec}, 20 * sec, 30 * sec},
+	{"OCPP.RepeatTimes, then the same", &backoff.OCPP{RepeatTimes: 2}, backoff.History{N: 3, Prev: sec}, sec, sec + 1},
+	{"OCPP.RepeatTimes by default", &backoff.OCPP{}, backoff.History{N: 3, Prev: 10 * sec}, 20 * sec, 30 * sec},
+	{"OCPP.RepeatTimes by default, then the same", &backoff.OCPP{}, backoff.History{N: 4, Prev: sec}, sec, sec + 1},
+
 	{"Adaptive.Spread", &backoff.Adaptive{Spread: 4 * sec}, backoff.History{}, 0, 4 * sec},
 	{"Adaptive.Spread by default", &backoff.Adaptive{}, backoff.History{}, 0, 2 * sec},
 	{"Adaptive.Spread, after a refusal in its first half", &backoff.Adaptive{Spread: 4 * sec},
@@ -197,6 +206,7 @@ func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {
 		"Exponential.": reflect.TypeFor[backoff.Exponential](),
 		"Adaptive.":    reflect.TypeFor[backoff.Adaptive](),
 		"SlowWait.":    reflect.TypeFor[backoff.SlowWait](),
+		"OCPP.":        reflect.TypeFor[backoff.OCPP](),
 		"Timeout.":     reflect.TypeFor[backoff.Timeout](),
 	}
 	require.Empty(t, numeric.WithoutRow(options, waitsDrawn, handshakesDrawn, slowDrawn, limits, timeouts))

@@ -64,3 +64,15 @@ func ExampleLimit() {
 	// false
 	// false
 }
+
+// This prints the waits of a charging station: two doublings, and then the same wait again.
+func ExampleOCPP() {
+	policy := &backoff.OCPP{WaitMinimum: 5 * time.Second, RepeatTimes: 2, RandomRange: 2 * time.Second}
+	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
+	for a := (backoff.History{}); a.N < 5; a.N++ {
+		step, _ := policy.Next(a, r)
+		fmt.Print(step.Wait.Round(100*time.Millisecond), " ")
+		a.Prev = step.Wait
+	}
+	// Output: 6.5s 14.3s 30.2s 30.2s 30.2s
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // odd holds the numbers that break formulas.
@@ -34,14 +33,11 @@ func duration(x float64) time.Duration {
 func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 	d, l := duration(base), duration(limit)
 	all := map[string]backoff.Policy{
-		"decorrelated": &classic.Decorrelated{Base: d, Cap: l},
-		"no atom":      &classic.Decorrelated{Base: d, Cap: l, NoAtom: true},
-		"normal":       &classic.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
-		"paced":        &classic.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
-		"lasting":      backoff.WithTimeouts(&classic.Paced{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
-		"first":        backoff.First(d, &backoff.Exponential{Cap: l}),
-		"limit":        backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
-		"patient":      backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
+		"lasting": backoff.WithTimeouts(&backoff.Adaptive{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
+		"ocpp":    &backoff.OCPP{WaitMinimum: d, RepeatTimes: int(l), RandomRange: l},
+		"first":   backoff.First(d, &backoff.Exponential{Cap: l}),
+		"limit":   backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
+		"patient": backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
 	}
 	for jitter := range backoff.JitterNone + 2 {
 		all["exponential "+string('0'+rune(jitter))] = &backoff.Exponential{

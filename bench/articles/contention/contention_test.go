@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/articles/contention"
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

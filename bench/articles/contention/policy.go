@@ -3,8 +3,8 @@ package contention
 import (
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // Policy is one of the five rules that are compared.

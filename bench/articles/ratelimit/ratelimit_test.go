@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/articles/ratelimit"
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 

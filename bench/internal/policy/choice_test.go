@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func parse(t *testing.T, text string) []policy.Choice {
@@ -57,7 +57,7 @@ func TestAChoiceMakesItsPolicy(t *testing.T) {
 		"own:jitter=0.3":                             &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: 0.3},
 		"own:law=proportional,jitter=0":              &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: -1},
 		"own:law=decorrelated,base=2s,cap=1m":        &classic.Decorrelated{Base: 2 * time.Second, Cap: time.Minute},
-		"ocpp:base=5s,spread=1s,repeats=2":           &classic.OCPP{WaitMinimum: 5 * time.Second, RandomRange: time.Second, RepeatTimes: 2},
+		"ocpp:base=5s,spread=1s,repeats=2":           &backoff.OCPP{WaitMinimum: 5 * time.Second, RandomRange: time.Second, RepeatTimes: 2},
 		"described:base=1s,factor=3,cap=9,jitter=.2": &classic.Normal{Min: time.Second, Factor: 3, Max: 9 * time.Second, Jitter: 0.2},
 		"simple": &classic.Fixed{Wait: 100 * ms},
 	} {

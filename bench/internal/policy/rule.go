@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // Rule is a waiting rule with a name.
@@ -60,7 +60,7 @@ func Rules() []Rule {
 			return &classic.Normal{Min: p.Base, Factor: cmp.Or(p.Factor, 2.71828), Jitter: p.Jitter, Max: cmp.Or(p.Cap, 5*time.Minute)}
 		}},
 		{"ocpp", "OCPP 2.0.1, a charging station: 10 to 20 s, three times doubled with as much again added, and then the same", []Param{Base, Spread, Repeats}, func(p Params) backoff.Policy {
-			return &classic.OCPP{WaitMinimum: p.Base, RandomRange: p.Spread, RepeatTimes: int(p.Repeats)}
+			return &backoff.OCPP{WaitMinimum: p.Base, RandomRange: p.Spread, RepeatTimes: int(p.Repeats)}
 		}},
 		{"fixed", "1 s each time", []Param{Base}, func(p Params) backoff.Policy { return &classic.Fixed{Wait: p.Base} }},
 		{"nats", "nats.go: 2 to 2.1 s", []Param{Base, Spread}, func(p Params) backoff.Policy {

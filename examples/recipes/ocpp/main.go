@@ -27,7 +27,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/ledger"
 	"github.com/redial-go/redial/reconnect/ledger/boltstore"
 	bolt "go.etcd.io/bbolt"
@@ -39,7 +38,7 @@ var events *ledger.Ledger
 func main() {
 	url := flag.String("url", "ws://127.0.0.1:9000/ocpp/station-1", "the CSMS, and the name of the station")
 	file := flag.String("store", "station.db", "the file with the events")
-	var waits classic.OCPP
+	var waits backoff.OCPP
 	flag.DurationVar(&waits.WaitMinimum, "wait", 10*time.Second, "RetryBackOffWaitMinimum")
 	flag.DurationVar(&waits.RandomRange, "random", 10*time.Second, "RetryBackOffRandomRange")
 	flag.Parse()

@@ -28,11 +28,9 @@
 //   - W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
 //     Environment", section 16.4: ConnectRetry
 //   - IEEE 802.3: Ethernet
-//   - Open Charge Alliance, OCPP 2.0.1, part 4, section 5.3: OCPP, which is right for a charging
-//     station, because a norm asks for it and its certification tests it
 //
 // The waits agree in mean, standard deviation and mass at the cap with
-// testdata/backoff_moments.csv of package backoff.
+// testdata/backoff_moments.csv.
 //
 // History.N counts waits from 0. Where a source counts from 1, the comment says so. No
 // attempt number and no field leads to overflow or to a negative wait. The zero value of a

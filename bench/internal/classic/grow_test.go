@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/bench/internal/classic"
 )
 
 func TestGrowIsExactForWholeFactors(t *testing.T) {

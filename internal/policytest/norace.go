@@ -1,5 +1,5 @@
 //go:build !race
 
-package backoff_test
+package policytest
 
 const race = false

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // This prints the waits of connect_retry. Give the policy to retry.Do to use it for
@@ -33,18 +33,6 @@ func ExamplePaced() {
 	step, _ := policy.Next(backoff.History{N: 5, Elapsed: time.Hour}, r)
 	fmt.Println(step.Wait.Round(time.Second), step.Connect, step.Handshake)
 	// Output: 18s 5s 10s
-}
-
-// This prints the waits of a charging station: two doublings, and then the same wait again.
-func ExampleOCPP() {
-	policy := &classic.OCPP{WaitMinimum: 5 * time.Second, RepeatTimes: 2, RandomRange: 2 * time.Second}
-	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
-	for a := (backoff.History{}); a.N < 5; a.N++ {
-		step, _ := policy.Next(a, r)
-		fmt.Print(step.Wait.Round(100*time.Millisecond), " ")
-		a.Prev = step.Wait
-	}
-	// Output: 6.5s 14.3s 30.2s 30.2s 30.2s
 }
 
 // Decorrelated jitter and normally distributed noise go by the wait before.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
 	return seconds
 }
 
-// This tests the range of each rule with its own defaults; ../moments_test.go tests how
+// This tests the range of each rule with its own defaults; moments_test.go tests how
 // the draws are distributed.
 func TestRulesRangeAsInTheirSources(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -59,7 +59,6 @@ func TestRulesRangeAsInTheirSources(t *testing.T) {
 		"stubborn":   {&classic.Stubborn{}, []float64{3.8, 7.6}, []float64{4.2, 8.4}},
 		"aws legacy": {&classic.AWSLegacy{}, []float64{0, 0, 0, 0, 20}, []float64{2, 4, 8, 16, 20}},
 		"aws":        {&classic.AWS{}, []float64{0, 0}, []float64{0.05, 0.1}},
-		"ocpp":       {&classic.OCPP{}, []float64{10, 20, 40, 80, 80, 80}, []float64{20, 50, 110, 230, 230, 230}},
 	} {
 		require.Equal(t, c.least, waits(c.policy, len(c.least), constant(0)), name)
 		require.Equal(t, c.most, waits(c.policy, len(c.most), highest), name)
@@ -108,7 +107,6 @@ func TestTheLeastDrawIsNoWaitAtAll(t *testing.T) {
 		"ethernet":              {&classic.Ethernet{}, backoff.History{N: 1}},
 		"paced":                 {&classic.Paced{}, backoff.History{}},
 		"paced, told":           {&classic.Paced{}, backoff.History{N: 1, Verdict: told}},
-		"ocpp, off":             {&classic.OCPP{WaitMinimum: -1, RandomRange: -1}, backoff.History{N: 9}},
 		"normal, off":           {&classic.Normal{Min: -1}, backoff.History{N: 9, Prev: time.Second}},
 	} {
 		s, ok := c.policy.Next(c.a, rand.New(constant(0)))
@@ -151,21 +149,6 @@ func TestGRPCIsAtLeastAsPatientAsItsWait(t *testing.T) {
 	}
 }
 
-// OCPP 2.0.1, part 4, section 5.3: the wait before doubles with what was added to it, something new is
-// added each time, and after the last doubling neither happens.
-func TestOCPPDoublesTheWaitBeforeAndThenKeepsIt(t *testing.T) {
-	p := &classic.OCPP{WaitMinimum: 4 * time.Second, RepeatTimes: 2, RandomRange: time.Second}
-	require.Equal(t, []float64{5, 11, 23, 23, 23}, waits(p, 5, highest))
-	for range 1000 {
-		drawn := waits(p, 5, rand.NewPCG(rand.Uint64(), 1))
-		require.InDelta(t, 4.5, drawn[0], 0.5)
-		require.InDelta(t, 2*drawn[0]+0.5, drawn[1], 0.5)
-		require.InDelta(t, 2*drawn[1]+0.5, drawn[2], 0.5)
-		require.Equal(t, []float64{drawn[2], drawn[2]}, drawn[3:])
-	}
-	require.Equal(t, []float64{20, 20, 20}, waits(&classic.OCPP{RepeatTimes: -1}, 3, highest))
-}
-
 func TestTailscaleDoesNotOverflowWhereTheOriginalDoes(t *testing.T) {
 	for _, n := range []int{960_383, 960_384, math.MaxInt} {
 		s, _ := (&classic.Tailscale{}).Next(backoff.History{N: n}, rand.New(constant(0)))
@@ -179,7 +162,7 @@ func TestNegativeIsOff(t *testing.T) {
 		"nats": &classic.NATS{Wait: -1, Jitter: -1}, "ethernet": &classic.Ethernet{Slot: -1},
 		"cenkalti": &classic.Cenkalti{Initial: -1}, "grpc": &classic.GRPC{Base: -1}, "tailscale": &classic.Tailscale{Max: -1},
 		"jpillora": &classic.JPillora{Min: -1}, "stubborn": &classic.Stubborn{Base: -1}, "aws": &classic.AWS{Base: -1},
-		"aws legacy": &classic.AWSLegacy{Max: -1}, "ocpp": &classic.OCPP{WaitMinimum: -1, RandomRange: -1},
+		"aws legacy": &classic.AWSLegacy{Max: -1},
 	} {
 		require.Equal(t, []float64{0, 0, 0}, waits(p, 3, highest), name)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/bench/internal/classic"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // policies returns one policy of each kind, made from four arbitrary numbers.
@@ -32,8 +32,9 @@ func policies(base, limit int64, factor, spread float64) map[string]backoff.Poli
 		"aws":           &classic.AWS{Base: d, Max: l},
 		"paced":         &classic.Paced{Spread: d, Base: d, Share: factor, Cap: l, OverloadCap: l},
 		"decorrelated":  &classic.Decorrelated{Base: d, Cap: l},
+		"no atom":       &classic.Decorrelated{Base: d, Cap: l, NoAtom: true},
 		"normal":        &classic.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
-		"ocpp":          &classic.OCPP{WaitMinimum: d, RepeatTimes: int(limit), RandomRange: l},
+		"ocpp":          &backoff.OCPP{WaitMinimum: d, RepeatTimes: int(limit), RandomRange: l},
 	}
 }
 
