@@ -3,7 +3,6 @@ package budget
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -43,27 +42,6 @@ type Options struct {
 	Again         int // the success of a retry adds this, until the bucket is full. Default 0. Negative: the price of that retry
 	Failure       int // each failed try takes this, or the rest of the bucket. Default 0
 	Reserve       int // a retry is refused unless the bucket holds more; must be below Capacity. Default 0
-}
-
-// GRPC returns the retry throttling of gRFC A6. A maxTokens outside of 1 to 1000 is cut to that range, and a ratio outside
-// of 0.001 to maxTokens to that range.
-func GRPC(maxTokens int, ratio float64) *Options {
-	maxTokens = min(max(maxTokens, 1), 1000)
-	add := 1
-	if ratio > 0.001 { // and a number
-		add = int(math.Round(min(ratio, float64(maxTokens)) * 1000))
-	}
-	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
-}
-
-// AWS returns the bucket of aws-sdk-go-v2's standard mode, with a timeout's price after throttling too.
-func AWS() *Options {
-	return &Options{Capacity: 500, Retry: 5, AfterOverload: 10, First: 1, Again: -1}
-}
-
-// AWS2026 returns the bucket of aws-sdk-go-v2's mode of 2026, with throttling's price after a timeout too.
-func AWS2026() *Options {
-	return &Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
 }
 
 // New returns a full Budget. The error names the wrong option: an option that must not be negative, or

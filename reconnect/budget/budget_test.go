@@ -89,10 +89,25 @@ func TestABudgetIsNeverMoreThanFull(t *testing.T) {
 	require.Equal(t, 3000, b.Tokens())
 }
 
+// grpc returns the retry throttling of gRFC A6 with the numbers of its example, in thousandths of its tokens.
+func grpc() *budget.Options {
+	return &budget.Options{Capacity: 10_000, Reserve: 5000, Retry: -1, Failure: 1000, First: 100, Again: 100}
+}
+
+// aws returns the bucket of aws-sdk-go-v2's standard mode.
+func aws() *budget.Options {
+	return &budget.Options{Capacity: 500, Retry: 5, AfterOverload: 10, First: 1, Again: -1}
+}
+
+// aws2026 returns the bucket of aws-sdk-go-v2's mode of 2026.
+func aws2026() *budget.Options {
+	return &budget.Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
+}
+
 // With the numbers of the example in gRFC A6. Retries need more than half of the tokens
 // once the failure has taken one.
 func TestGRPCRefusesTheRetryAfterTheFifthFailure(t *testing.T) {
-	b := newBudget(t, budget.GRPC(10, 0.1))
+	b := newBudget(t, grpc())
 	for range 4 {
 		try(b, first, refused)
 		_, ok := b.Admit(refused)
@@ -104,7 +119,7 @@ func TestGRPCRefusesTheRetryAfterTheFifthFailure(t *testing.T) {
 }
 
 func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
-	b := newBudget(t, budget.GRPC(10, 0.1))
+	b := newBudget(t, grpc())
 	for range 20 {
 		try(b, first, refused)
 	}
@@ -120,20 +135,11 @@ func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
 	require.True(t, ok)
 }
 
-// And not 0, which would mean the default of New.
-func TestAGRPCRatioThatIsTooSmallIsTheSmallest(t *testing.T) {
-	b := newBudget(t, budget.GRPC(10, 0.0001))
-	try(b, first, refused)
-	before := b.Tokens()
-	try(b, first, success)
-	require.Equal(t, 1, b.Tokens()-before)
-}
-
 // 50 after timeouts. The success of a retry gives back what it took.
 func TestAWSPaysForAHundredRetries(t *testing.T) {
-	require.Equal(t, 100, drain(newBudget(t, budget.AWS()), refused))
-	require.Equal(t, 50, drain(newBudget(t, budget.AWS()), timeout))
-	b := newBudget(t, budget.AWS())
+	require.Equal(t, 100, drain(newBudget(t, aws()), refused))
+	require.Equal(t, 50, drain(newBudget(t, aws()), timeout))
+	b := newBudget(t, aws())
 	drain(b, timeout)
 	b2, _ := b.Admit(refused)
 	require.Nil(t, b2)
@@ -147,7 +153,7 @@ func TestAWSPaysForAHundredRetries(t *testing.T) {
 
 // The numbers are those of the tests of aws-sdk-go-v2.
 func TestAWS2026TakesFourteen(t *testing.T) {
-	b := newBudget(t, budget.AWS2026())
+	b := newBudget(t, aws2026())
 	for _, want := range []int{486, 472} {
 		require.True(t, try(b, refused, refused))
 		require.Equal(t, want, b.Tokens())
@@ -155,7 +161,7 @@ func TestAWS2026TakesFourteen(t *testing.T) {
 	require.True(t, try(b, timeout, refused))
 	require.Equal(t, 467, b.Tokens())
 	for capacity, left := range map[int]int{20: 6, 14: 0} {
-		o := budget.AWS2026()
+		o := aws2026()
 		o.Capacity = capacity
 		b := newBudget(t, o)
 		require.Equal(t, 1, drain(b, refused))
@@ -164,13 +170,13 @@ func TestAWS2026TakesFourteen(t *testing.T) {
 }
 
 func TestATryThatWasCancelledSaysNothing(t *testing.T) {
-	b := newBudget(t, budget.GRPC(10, 0.1))
+	b := newBudget(t, grpc())
 	try(b, first, aborted)
 	require.Equal(t, 10_000, b.Tokens())
 }
 
 func TestARetryThatWasNeverBegunCostsNothing(t *testing.T) {
-	for _, o := range []*budget.Options{nil, budget.GRPC(10, 0.1), budget.AWS(), budget.AWS2026()} {
+	for _, o := range []*budget.Options{nil, grpc(), aws(), aws2026()} {
 		b := newBudget(t, o)
 		try(b, timeout, timeout) // a full bucket would hide what is given back in excess
 		try(b, timeout, timeout)
@@ -241,7 +247,7 @@ func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 }
 
 func TestAFirstTryAddsOneToTheBucketsOfAWS(t *testing.T) {
-	for _, o := range []*budget.Options{budget.AWS(), budget.AWS2026()} {
+	for _, o := range []*budget.Options{aws(), aws2026()} {
 		b := newBudget(t, o)
 		require.True(t, try(b, refused, refused))
 		before := b.Tokens()

@@ -28,9 +28,5 @@
 //     Blog, 2022)
 //   - Denis Isaev, "Good Retry, Bad Retry: An Incident Story" (Yandex on Medium, 2024)
 //
-// [GRPC] is the throttling of gRFC A6, "gRPC Retry Design", in thousandths of its tokens:
-// no proportional budget but a breaker, which stops retries from a share of failures of
-// ratio/(1+ratio) on. In [AWS] and [AWS2026] timeouts and throttling cost the same,
-// because a verdict does not tell them apart. [Breaker] follows Michael T. Nygard,
-// "Release It!" (Pragmatic Bookshelf, 2007 and 2018).
+// [Breaker] follows Michael T. Nygard, "Release It!" (Pragmatic Bookshelf, 2007 and 2018).
 package budget

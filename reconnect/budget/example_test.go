@@ -58,10 +58,14 @@ func ExampleBudget() {
 	// left: 0
 }
 
-// The bucket of gRPC's retry throttling: a retry needs more than half of the tokens, and
-// each failure takes one.
-func ExampleGRPC() {
-	b, err := budget.New(budget.GRPC(10, 0.1))
+// The bucket of gRPC's retry throttling (gRFC A6), in thousandths of its tokens: a retry needs more than half of
+// them, and each failure takes one.
+func ExampleOptions() {
+	b, err := budget.New(&budget.Options{
+		Capacity: 10_000, Reserve: 5000,
+		Failure: 1000, First: 100, Again: 100,
+		Retry: -1, // a retry costs nothing
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

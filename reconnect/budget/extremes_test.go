@@ -81,17 +81,6 @@ func TestNoNumberBreaksABudget(t *testing.T) {
 	})
 }
 
-func TestAGRPCPresetIsCutToWhatGRPCAllows(t *testing.T) {
-	for tokens, want := range map[int]int{0: 1, 1: 1, -1: 1, 10: 10, 1000: 1000, math.MaxInt: 1000, math.MinInt: 1} {
-		for _, ratio := range []float64{0, 1, -1, 0.1, math.MaxFloat64, -math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)} {
-			o := budget.GRPC(tokens, ratio)
-			require.Equal(t, 1000*want, newBudget(t, o).Tokens())
-			require.GreaterOrEqual(t, o.First, 1)
-			require.LessOrEqual(t, o.First, o.Capacity)
-		}
-	}
-}
-
 func TestNoNumberBreaksABreaker(t *testing.T) {
 	const usual = "open, half open for 3, closed"
 	eachExtreme(t, meanings{

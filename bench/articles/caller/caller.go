@@ -47,9 +47,9 @@ type bucket struct {
 }
 
 var buckets = []bucket{
-	{"grpc", budget.GRPC(10, 0.1)}, // the numbers of gRFC A6's example
-	{"aws", budget.AWS()},
-	{"aws-2026", budget.AWS2026()},
+	{"grpc", grpc(10, 0.1)}, // the numbers of gRFC A6's example
+	{"aws", aws()},
+	{"aws-2026", aws2026()},
 }
 
 // Presets returns the names of the budgets that are no share.

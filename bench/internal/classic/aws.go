@@ -11,7 +11,7 @@ import (
 // AWSLegacy is the delay of aws-sdk-go-v2 without its newer modes: b * 2^k s, with b in
 // [0, 1) and k = N+1, as long as that is below Max for any b. After that the delay is
 // exactly Max for all clients. The SDK makes at most two retries, and has a token bucket
-// (budget.AWS in this library).
+// (aws of bench/articles/caller).
 type AWSLegacy struct {
 	Max time.Duration // default 20 s; negative: no wait
 }
