@@ -101,7 +101,7 @@ func TestABurstIsOneWriteOfTheSocketUnlessItIsToGoOneByOne(t *testing.T) {
 	}
 }
 
-// OneByOne needs no OnReceipt, because a Write that waits for another may go with others too.
+// A Write that waits for another may go with others too.
 func TestWritesThatWaitGoOneByOneToo(t *testing.T) {
 	for oneByOne, want := range map[bool]int32{false: 2, true: 4} {
 		var v valve

@@ -143,6 +143,22 @@ func TestALostSessionLeavesItsQueueToTheNext(t *testing.T) {
 	})
 }
 
+// Promise 6, for a program that does not ask: a is unknown, b is kept and written, c comes too late.
+func TestFatesAreCountedWithoutOnReceipt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.WhenDown = reconnect.WhenDownKeep
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.AwaitReceipts() }
+		c := s.open(&o)
+		late := out("c")
+		late.Deadline = time.Now().Add(time.Millisecond)
+		sendAndLose(t, c, s.wantDial().accept(), out("a"), out("b"), late)
+		require.Equal(t, "b", written(s.wantDial().accept()))
+		stats := c.Stats()
+		require.Equal(t, []uint64{1, 1, 1, 0}, []uint64{stats.Written, stats.Unknown, stats.Dropped, stats.Queued})
+	})
+}
+
 // Promise 6: without WhenDownKeep the queue is only for the session that was ready when a
 // message came.
 func TestALostSessionsQueueIsDroppedUnlessMessagesAreKept(t *testing.T) {

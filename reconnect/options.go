@@ -57,7 +57,6 @@ type Options struct {
 	WhenDown WhenDown
 
 	// Outbox bounds the messages that wait to be sent, and has the callback for their fates.
-	// [Conn.Send] needs it.
 	Outbox Outbox
 
 	// KeepAlive writes a message when nothing was written for a while. Default: nothing.
@@ -167,13 +166,11 @@ const (
 
 	// WhenDownKeep lets Write wait, and Send queue its message. When a session is lost, the
 	// messages that still wait are kept for the next, unless Outbox.Keep says otherwise.
-	// It needs Outbox.OnReceipt.
 	WhenDownKeep
 )
 
 // Outbox bounds the messages of [Conn.Send] that wait to be sent, and has the callback for their
-// fates. The zero value is right for a program that only uses [Conn.Write]. Without OnReceipt, each
-// field but OneByOne is an error.
+// fates. The zero value has the defaults.
 type Outbox struct {
 	// OnReceipt is called exactly once with the fate of each message that Send accepted, and gives
 	// the data of the message back. The calls come one after the other, in the order in which the
@@ -183,8 +180,8 @@ type Outbox struct {
 	// Send refuses more. [Trace.SlowHandler] reports a call that takes long. With this context Write
 	// and AwaitSession do not wait for a session, but return ErrNotReady while none is ready,
 	// because OnSession may wait for OnReceipt. For the same reason SendWait does not wait for
-	// room. To wait, call them in another goroutine with another context. Default: none, and Send
-	// is an error.
+	// room. To wait, call them in another goroutine with another context. Default: none. The fates are
+	// then only counted, in Stats.Written, Dropped and Unknown.
 	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is how many may wait. Default: 1024. Negative: an error.
@@ -350,13 +347,8 @@ func validateLimits[O ~uint8](queue string, messages, bytes int, overflow, last 
 }
 
 func (o *Outbox) validate(down WhenDown) error {
-	switch {
-	case o.OnReceipt == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Overflow != 0 || o.Keep != nil):
-		return errors.New("reconnect: Options.Outbox without OnReceipt: only Send uses it, which needs OnReceipt")
-	case o.Keep != nil && down != WhenDownKeep:
+	if o.Keep != nil && down != WhenDownKeep {
 		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
-	case down == WhenDownKeep && o.OnReceipt == nil:
-		return errors.New("reconnect: Options.WhenDown is WhenDownKeep, and Outbox.OnReceipt is missing, without which Send is an error")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // Outgoing is a message for [Conn.Send], and the terms on which it is sent.
 type Outgoing struct {
 	// Message is sent. If Send accepts it, its data belongs to the Conn until Outbox.OnReceipt is
-	// called with it.
+	// called with it. Without OnReceipt the caller must not change it again.
 	conn.Message
 
 	// Deadline is when the message is of no use any more: no write of it begins later. (A
@@ -53,9 +53,9 @@ type Receipt struct {
 }
 
 // Send queues a message and returns without waiting for the network. Nil means that the message was
-// accepted: Outbox.OnReceipt, which must be set, is called with its fate exactly once. An error means
-// that it was not accepted, and that OnReceipt is not called with it. The error is a *[WriteError],
-// unless the Conn has no OnReceipt.
+// accepted: Outbox.OnReceipt is called with its fate exactly once. Without OnReceipt the fate is only
+// counted, in [Stats]. An error means that the message was not accepted, and that OnReceipt is not called
+// with it. The error is a *[WriteError].
 //
 // Messages are written one after the other in the order in which they were accepted, also those of
 // [Conn.Write]. While no session is ready Send refuses a message, with [ErrNotReady], or keeps it
@@ -67,8 +67,6 @@ func (c *Conn) Send(o Outgoing) error { return c.sender.send(o) }
 // SendWait is Send, but waits while there is no room ([ErrOutboxFull]). If ctx ends first, the error has
 // its cause. A message that is larger than Outbox.Bytes is refused at once.
 func (c *Conn) SendWait(ctx context.Context, o Outgoing) error { return c.sender.sendWait(ctx, o) }
-
-var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt, because nobody else could learn what became of a message")
 
 // These are the reasons why a message was dropped. Others are [ErrNotReady],
 // [net.ErrClosed], the cause of a context, and the error of a connection.
@@ -122,8 +120,8 @@ func (f Fate) String() string {
 // ErrNotReady is the reason why a message was dropped while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt is
-// called with each of them too.
+// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt, if
+// set, is called with each of them too.
 type UnsentError struct {
 	Unsent []Receipt // one for each message, in the order in which their fates were settled
 	Err    error     // why Shutdown no longer waited for them; nil: it did not stop waiting

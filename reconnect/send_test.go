@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,11 +70,48 @@ func TestALoneMessageIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestSendNeedsOnReceipt(t *testing.T) {
+// A Write that waits for another has its turn, as long as nothing was sent by Send.
+func TestWriteAndSendTakeTurnsWithoutOnReceipt(t *testing.T) {
 	inEachForm(t, func(t *testing.T, s *scene) {
-		c, peer := s.ready(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
-		require.ErrorContains(t, c.Send(reconnect.Outgoing{Message: text("a")}), "Outbox.OnReceipt")
-		require.Empty(t, written(peer))
+		c, peer := s.ready(new(reconnect.Options))
+		peer.Hold()
+		go c.Write(t.Context(), text("a"))
+		synctest.Wait()
+		go c.Write(t.Context(), text("b"))
+		synctest.Wait()
+		queue(t, c, "c")
+		go c.Write(t.Context(), text("d"))
+		synctest.Wait()
+		peer.Release()
+		got := strings.Fields(written(peer))
+		require.Equal(t, "a", got[0])
+		require.ElementsMatch(t, []string{"a", "b", "c", "d"}, got)
+		require.Less(t, slices.Index(got, "c"), slices.Index(got, "d"))
+		require.Equal(t, uint64(4), c.Stats().Written)
+	})
+}
+
+func TestOutboxHasRoomAgainWithoutOnReceipt(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(&reconnect.Options{Outbox: reconnect.Outbox{Messages: 2}})
+		for range 1000 {
+			for c.Stats().Queued > 1 {
+				runtime.Gosched()
+			}
+			queue(t, c, "a")
+		}
+		require.Equal(t, 1000, len(strings.Fields(written(peer))))
+	})
+}
+
+func TestShutdownWritesWhatWasSentWithoutOnReceipt(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := s.ready(new(reconnect.Options))
+		peer.Hold()
+		queue(t, c, "a", "b")
+		time.AfterFunc(time.Second, peer.Release)
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.Equal(t, "a b", written(peer))
 	})
 }
 

@@ -258,7 +258,7 @@ func (s *sender) awaitBridge(ctx context.Context) error {
 func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error) {
 	for {
 		bridged := s.life.Bridging.Load()
-		l := s.by(session)
+		l, q := s.by(session), s.outbox()
 		switch {
 		case s.life.Leaving.Load() || s.life.Closed.Load():
 			return nil, net.ErrClosed
@@ -275,14 +275,15 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			continue
 		case l == nil && s.failsFast(ctx):
 			return nil, s.refusal(ctx)
-		case l == nil || s.outbox().Busy():
+		case l == nil || q.Busy():
 			return nil, nil
-		case s.life.o.Outbox.OnReceipt == nil && s.life.o.WhenDown == WhenDownFail: // nothing ever queues
+		case l.TryAcquire():
+		case q != nil || s.life.o.WhenDown != WhenDownFail || s.life.o.Outbox.OnReceipt != nil:
+			return nil, nil // because in the queue no other message overtakes it
+		default: // this program may never queue a message: see TestAWriteWithoutAnOutboxAllocatesNothing
 			if err := l.Acquire(ctx); err != nil {
 				return nil, err
 			}
-		case !l.TryAcquire():
-			return nil, nil // because in the queue no other message overtakes it
 		}
 		if s.by(session) == l && !s.life.Leaving.Load() {
 			return l, nil
@@ -356,9 +357,6 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 
 // send is Send.
 func (s *sender) send(o Outgoing) error {
-	if s.life.o.Outbox.OnReceipt == nil {
-		return errNoOnReceipt
-	}
 	if err := s.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
@@ -367,9 +365,6 @@ func (s *sender) send(o Outgoing) error {
 
 // sendWait is SendWait.
 func (s *sender) sendWait(ctx context.Context, o Outgoing) error {
-	if s.life.o.Outbox.OnReceipt == nil {
-		return errNoOnReceipt
-	}
 	var room, progress <-chan struct{} // nil: not asked for, because that allocates
 	q := s.queue()
 	for {

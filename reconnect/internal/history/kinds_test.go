@@ -259,7 +259,7 @@ func (w *world) thaw(pipes ...*conntest.Pipe) {
 	}
 }
 
-// sendSome sends messages, if the plan has a callback for their receipts.
+// sendSome sends messages.
 func (w *world) sendSome(r *rand.Rand, e Event, n int) {
 	for i := range n {
 		w.send(r, fmt.Sprintf("s%d.%d", e.Index, i), 0)

@@ -37,7 +37,7 @@ type Settings struct {
 	InboxBytes     int
 	InboxOverflow  int
 	WhenDown       int
-	NoReceipts     bool // and so no Send
+	NoReceipts     bool // no OnReceipt: the fates of what Send accepts are counted only
 	OutboxMessages int
 	OutboxBytes    int
 	OutboxAge      time.Duration

@@ -539,7 +539,7 @@ func (w *world) tookIn(m *message, err error) {
 	if err != nil {
 		w.refusedAsBad(m, err)
 		wrong, ok := errors.AsType[*reconnect.WriteError](err)
-		w.check(OneFate, ok && wrong.Fate == reconnect.FateDropped || w.set.NoReceipts, "Send: %v", err)
+		w.check(OneFate, ok && wrong.Fate == reconnect.FateDropped, "Send: %v", err)
 		w.secrets(err)
 		return
 	}
@@ -553,7 +553,7 @@ func (w *world) tookIn(m *message, err error) {
 			waiting++
 		}
 	}
-	w.check(OutboxBounded, waiting <= 3*limit+64, "%d messages have no receipt, of %d", waiting, limit) // those that wait, those under way, and the receipts that wait
+	w.check(OutboxBounded, w.set.NoReceipts || waiting <= 3*limit+64, "%d messages have no receipt, of %d", waiting, limit) // those that wait, those under way, and the receipts that wait
 }
 
 // settled records the fate of a message. The caller holds w.mu.

@@ -21,7 +21,7 @@ type Options struct {
 	Age      time.Duration // after which a message is dropped; 0 or less: never
 	OneByOne bool          // no batches
 	Down     WhenDown
-	Receipt  func(*Receipt)                              // gets the fate of each message of Send, and must not keep the pointer; nil: there are none
+	Receipt  func(*Receipt)                              // gets the fate of each message of Send, and must not keep the pointer; or nil
 	Refusal  func() error                                // says why nothing can be sent now
 	Await    func(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
 }
@@ -366,7 +366,11 @@ func (q *Outbox) tell() (report bool) {
 	if q.settled == 0 && q.told.first == nil {
 		return false
 	}
-	report = q.reporter.add(q.told)
+	if q.o.Receipt != nil {
+		report = q.reporter.add(q.told)
+	} else {
+		q.reporter.skip(q.told, &q.spare)
+	}
 	if q.pending.Add(-int64(q.settled)) == 0 {
 		q.spare.free()
 		q.drained.Broadcast()

@@ -57,6 +57,16 @@ func (r *reporter) add(c chain) (start bool) {
 	return true
 }
 
+// skip notes that there is nobody who gets the receipts of messages, whose entries are spare then.
+func (r *reporter) skip(c chain, s *spare) {
+	for e := c.first; e != nil; {
+		next := e.Value.next
+		s.add(e)
+		r.returned()
+		e = next
+	}
+}
+
 // run calls OnReceipt until nothing waits.
 func (r *reporter) run() {
 	defer r.runs.Done()
@@ -100,7 +110,7 @@ func (r *reporter) take() bool {
 	return r.running
 }
 
-// returned notes that OnReceipt has returned.
+// returned notes that OnReceipt has returned, or that there is none.
 func (r *reporter) returned() {
 	r.done.Add(1)
 	r.progress.Broadcast()
