@@ -215,6 +215,7 @@ func (w *world) classify(err error) backoff.Verdict {
 	v := w.judge(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.judgedAt = w.now()
 	if m := w.mirror; m.follows() {
 		m.verdict = v
 		if s := w.of(m.session); m.answered && s.ready {

@@ -103,6 +103,7 @@ type networkRecord struct {
 	missing     int                     // answers in a row that there is no such host
 	unearned    int                     // dials and sessions in a row that have earned nothing
 	failedAt    time.Duration           // when the last dial or session was lost
+	judgedAt    time.Duration           // when Classify was called, if no dial or session is done since then; or 0
 	announced   time.Duration           // the last wait, as it was announced, from then on; -1: there was none
 	waited      time.Duration           // and as it was, without a WaitStart that took longer
 	acted       bool                    // a callback did, which may have taken long

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -201,7 +202,7 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	}
 	answered := w.unserved // another dial, whose session begins
 	w.unserved = e.Err == nil || answered
-	w.failedAt = w.now()
+	w.failedAt, w.judgedAt = cmp.Or(w.judgedAt, w.now()), 0
 	w.mirror.ended(e)
 	w.secrets(e.Err)
 	if e.Err != nil && !noSuchHost(e.Err) { // no wait follows if there was a Kick
@@ -245,7 +246,7 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.event("session done")
 	w.mu.Lock()
 	w.log("session %d ends: %v, planned %t", e.Session, coarse(e.Reason), e.Planned)
-	w.failedAt = w.now()
+	w.failedAt, w.judgedAt = cmp.Or(w.judgedAt, w.now()), 0
 	w.secrets(e.Cause)
 	s := w.of(e.Session)
 	s.done, s.reason, s.endedAt = true, e.Reason, w.now()
