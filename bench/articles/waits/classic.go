@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/classic"
+	"github.com/redial-go/redial/internal/span"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -48,9 +49,15 @@ func Users(users, attempts int, jitter float64, seed uint64) ([]UserRow, error) 
 	}
 	rows := make([]UserRow, attempts)
 	for i := range rows {
-		d := classic.Grow(usersBase, 2, i+1, usersCap)
+		d := span.Grow(usersBase, 2, i+1, usersCap)
 		by := time.Duration(jitter * float64(d))
-		rows[i] = UserRow{Attempt: i + 1, Table: classic.Grow(usersBase, 2, i, usersCap), Delay: d, Low: max(d-by, 0), High: d + by}
+		rows[i] = UserRow{
+			Attempt: i + 1,
+			Table:   span.Grow(usersBase, 2, i, usersCap),
+			Delay:   d,
+			Low:     max(d-by, 0),
+			High:    d + by,
+		}
 	}
 	for u := range users {
 		r := rand.New(rand.NewPCG(seed+uint64(u), 0x0123))
