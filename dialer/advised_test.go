@@ -26,7 +26,8 @@ type told struct {
 // advise returns a context with an address that a server has advised.
 func advise(ctx context.Context, address string) (context.Context, *told) {
 	t := new(told)
-	return backoff.WithAttempt(ctx, backoff.Attempt{URL: address, Followed: func(err error) { t.calls++; t.err = err }}), t
+	followed := func(err error) { t.calls++; t.err = err }
+	return backoff.WithAttempt(ctx, backoff.Attempt{URL: address, Followed: followed}), t
 }
 
 // An address at the same host takes the place of the whole URL.

@@ -138,7 +138,9 @@ type Dialer struct {
 // defaultElapsed is the sum of the waits of connect_retry.
 const defaultElapsed = 127 * time.Second
 
-var defaultPolicy = backoff.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{})
+var defaultPolicy = backoff.WithTimeouts(
+	&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{},
+)
 
 // Validate returns an error that names the wrong option, if there is one.
 // DialContext returns it too.

@@ -82,7 +82,8 @@ func TestFramedStagesHaveLimits(t *testing.T) {
 func TestFramedFieldsGoBeforeTheTry(t *testing.T) {
 	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.dialer.ConnectTimeout = 2 * time.Second
-		require.Equal(t, 2*time.Second, x.dialer.DialTimeout(backoff.Attempt{Connect: time.Minute}), "no handshake without TLS")
+		limit := x.dialer.DialTimeout(backoff.Attempt{Connect: time.Minute})
+		require.Equal(t, 2*time.Second, limit, "no handshake without TLS")
 		x.network.Fault(framedAddr, conntest.Fault{Hang: true})
 		x.fail(t, backoff.WithAttempt(t.Context(), backoff.Attempt{Connect: time.Minute}), 2*time.Second)
 	})

@@ -60,7 +60,8 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 
 func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
 	for ended, want := range map[error]bool{
-		nil: false, context.Canceled: false, net.ErrClosed: false, backoff.ErrHung: true, &limitError{what: "late"}: true,
+		nil: false, context.Canceled: false, net.ErrClosed: false,
+		backoff.ErrHung: true, &limitError{what: "late"}: true,
 	} {
 		var h hangs
 		h.begin("a")(ended, errors.New("failed"))

@@ -108,9 +108,9 @@ func (k *keeper) sayGoodbye(l *served) {
 	}
 }
 
-// lastLink returns the link that farewell closes, or nil if no session is ready. The first call chooses it, and what
-// is attached after that is closed by sayGoodbye. So each link is closed once: a second close would look like the
-// end of the session, and end the Conn before the peer's answers are read.
+// lastLink returns the link that farewell closes, or nil if no session is ready. The first call chooses it,
+// and what is attached after that is closed by sayGoodbye. So each link is closed once: a second close would
+// look like the end of the session, and end the Conn before the peer's answers are read.
 func (s *sender) lastLink() *link.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -187,7 +187,7 @@ type GateDone struct {
 type DialStart struct {
 	Name  string        // RunOptions.Name
 	Try   int           // 1 for the first dial since the last stable session, or since the start
-	Limit time.Duration // the dial's context ends after this, unless the dialer reports that it is connected: see [backoff.Attempt]
+	Limit time.Duration // the dial's context ends after this, unless the dialer calls [backoff.Attempt].Connected
 }
 
 // DialHung is the event of [Trace.DialHung].

@@ -182,7 +182,11 @@ func single(p backoff.Policy) fleet.Client {
 // fullJitter is what most would write.
 func fullJitter() fleet.Client {
 	p := backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
-	return fleet.Client{Policy: backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second}, backoff.Timeout{}), OneConnection: true, Credit: -1}
+	return fleet.Client{
+		Policy:        backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second}, backoff.Timeout{}),
+		OneConnection: true,
+		Credit:        -1,
+	}
 }
 
 // waitsTable is the frontier between coming back soon and dialing little.

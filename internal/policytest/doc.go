@@ -1,5 +1,5 @@
-// Package policytest checks policies in tests: that their waits have the moments of a reference, and that no number
-// in an option breaks them.
+// Package policytest checks policies in tests: that their waits have the moments of a reference, and that no
+// number in an option breaks them.
 package policytest
 
 import (
@@ -25,8 +25,8 @@ func (c Constant) Uint64() uint64 { return uint64(c) }
 // Seeded returns random numbers that are the same in each run.
 func Seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// Waits returns the first n waits of p in seconds, or fewer if p gives up, after failures of one class that take no
-// time, with all draws from source.
+// Waits returns the first n waits of p in seconds, or fewer if p gives up, after failures of one class that
+// take no time, with all draws from source.
 func Waits(p backoff.Policy, n int, class backoff.Class, source rand.Source) []float64 {
 	var outage schedule.Outage
 	seconds, now := make([]float64, 0, n), Start

@@ -12,8 +12,8 @@ import (
 // Forever is the longest wait, in seconds.
 const Forever = float64(1<<62-1) / 1e9
 
-// Option is a numeric option of a policy, and what comes of its extreme values: the last wait of several, in seconds,
-// if all draws are as long as they can be.
+// Option is a numeric option of a policy, and what comes of its extreme values: the last wait of several, in
+// seconds, if all draws are as long as they can be.
 type Option struct {
 	Policy   any // a pointer to the policy with its other options
 	Name     string
@@ -59,8 +59,8 @@ func (o *Option) last(p backoff.Policy) float64 {
 	return all[len(all)-1]
 }
 
-// TestOptions fails if an option of the table does not do what its row says, or if a policy that has a row lacks the
-// row of another numeric option.
+// TestOptions fails if an option of the table does not do what its row says, or if a policy that has a row
+// lacks the row of another numeric option.
 func TestOptions(t *testing.T, table []Option) {
 	rows := map[reflect.Type]int{}
 	for _, o := range table {

@@ -45,9 +45,10 @@ func (m *moments) add(wait, unit, limit time.Duration, soft bool) {
 func (m *moments) mean() float64 { return m.sum / m.n }
 func (m *moments) sd() float64   { return math.Sqrt(max(m.squares/m.n-m.mean()*m.mean(), 0)) }
 
-// TestMoments fails if the waits of a policy do not have the moments in file, or if file has other policies. The key of
-// a policy is its name in file, whose columns are: name, number of the wait, parameters, mean, deviation, least and
-// greatest wait, share of the waits at the cap, and how the row was made ("exact", or by drawing).
+// TestMoments fails if the waits of a policy do not have the moments in file, or if file has other policies.
+// The key of a policy is its name in file, whose columns are: name, number of the wait, parameters, mean,
+// deviation, least and greatest wait, share of the waits at the cap, and how the row was made ("exact", or by
+// drawing).
 func TestMoments(t *testing.T, file string, policies map[string]Drawn) {
 	rows := map[string][]row{}
 	for _, fields := range records(t, file) {
@@ -108,8 +109,8 @@ func (p *Drawn) draw(rows []row) []moments {
 }
 
 // TestStationary fails if a long chain of waits does not have the moments of each row of file whose number is
-// "stationary", or if file has another number of such rows. Their parameters have the cap, in seconds, for which of
-// returns the policy.
+// "stationary", or if file has another number of such rows. Their parameters have the cap, in seconds, for
+// which of returns the policy.
 func TestStationary(t *testing.T, file string, rows int, of func(limit time.Duration) backoff.Policy) {
 	caps := regexp.MustCompile(`cap=(\d+)`)
 	for _, fields := range records(t, file) {

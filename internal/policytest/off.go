@@ -11,7 +11,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Off is what a numeric option does when it is negative, if that is not what a positive value does that is almost off.
+// Off is what a numeric option does when it is negative, if that is not what a positive value does that is
+// almost off.
 type Off string
 
 // The kinds of Off.
@@ -26,9 +27,9 @@ const (
 	Never = time.Duration(1<<62 - 1) // no limit
 )
 
-// TestOff fails unless zero, and a float that is not a number, is the default of each numeric option of the policies,
-// and a negative number does what the table says: an Off, or the same as another number. The key is the name of the
-// type and that of its field. A policy is a pointer to one, or to a [backoff.Timeout].
+// TestOff fails unless zero, and a float that is not a number, is the default of each numeric option of the
+// policies, and a negative number does what the table says: an Off, or the same as another number. The key is
+// the name of the type and that of its field. A policy is a pointer to one, or to a [backoff.Timeout].
 func TestOff(t *testing.T, policies []any, negative map[string]any) {
 	left := map[string]bool{}
 	for field := range negative {

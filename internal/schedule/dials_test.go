@@ -539,12 +539,14 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 		policy             backoff.Policy
 		connect, handshake time.Duration // the least
 	}{
-		"alone":    {inside, 5 * sec, 2500 * time.Millisecond},
-		"limited":  {backoff.Limit(inside, 10, 0), 5 * sec, 2500 * time.Millisecond},
-		"spread":   {backoff.First(sec, inside), 5 * sec, 2500 * time.Millisecond},
-		"timeouts": {backoff.WithTimeouts(backoff.Limit(fixed{}, 10, 0), timeout(7*sec), timeout(8*sec)), 7 * sec, 8 * sec},
-		"partly":   {backoff.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
-		"none":     {fixed{}, 0, 0},
+		"alone":   {inside, 5 * sec, 2500 * time.Millisecond},
+		"limited": {backoff.Limit(inside, 10, 0), 5 * sec, 2500 * time.Millisecond},
+		"spread":  {backoff.First(sec, inside), 5 * sec, 2500 * time.Millisecond},
+		"timeouts": {
+			backoff.WithTimeouts(backoff.Limit(fixed{}, 10, 0), timeout(7*sec), timeout(8*sec)), 7 * sec, 8 * sec,
+		},
+		"partly": {backoff.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
+		"none":   {fixed{}, 0, 0},
 	} {
 		d := newDesk(t, schedule.DialOptions{Policy: c.policy})
 		a := d.Next(d.now)

@@ -101,10 +101,11 @@ func TestThePolicyHasTheSlowWait(t *testing.T) {
 	const sec = time.Second
 	none := &backoff.Exponential{Base: -1}
 	own := backoff.WithSlow(none, backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2})
+	limited := backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{})
 	for name, p := range map[string]backoff.Policy{
 		"itself": own, "first": backoff.First(-1, own), "limit": backoff.Limit(own, 9, 0),
-		"limits on tries": backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{}),
-		"all of them":     backoff.First(-1, backoff.Limit(backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{}), 9, 0)),
+		"limits on tries": limited,
+		"all of them":     backoff.First(-1, backoff.Limit(limited, 9, 0)),
 		"the outermost":   backoff.WithSlow(backoff.WithSlow(none, backoff.SlowWait{Min: sec}), backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2}),
 	} {
 		for n, d := range []time.Duration{2 * sec, 4 * sec, 8 * sec, 8 * sec} {

@@ -147,7 +147,8 @@ func TestNilIsTheDefaultPolicy(t *testing.T) {
 	want := waits(backoff.Default(), 9, everything, highest)
 	require.Equal(t, want, waits(nil, 9, everything, highest))
 	require.Equal(t, want, waits(backoff.Limit(nil, 0, 0), 9, everything, highest))
-	require.Equal(t, want, waits(backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{}), 9, everything, highest))
+	limited := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{})
+	require.Equal(t, want, waits(limited, 9, everything, highest))
 	require.Equal(t, waits(backoff.First(time.Second, &backoff.Adaptive{}), 9, everything, highest), waits(backoff.First(time.Second, nil), 9, everything, highest))
 }
 

@@ -93,7 +93,7 @@ func ExampleParseRetryAfter() {
 }
 
 // A try is given twice the time after each overload, because a client that gives up a
-// handshake which waits in a server's queue makes the server work in vain.
+// handshake which waits in a server's queue makes the server work for nothing.
 func ExampleWithTimeouts() {
 	policy := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{Base: 20 * time.Second, Cap: time.Minute})
 	for overloads := range 3 {

@@ -12,8 +12,8 @@ import (
 // Policy decides how long to wait before the next try, and how long that try may take. A Policy is
 // immutable, and safe to share between goroutines and connections: all that varies is in the [History].
 //
-// A Policy with a method Start(r *rand.Rand) Step is asked by that for the limits on the first dial of a connection.
-// [First], [Limit] and [WithTimeouts] pass it on.
+// A Policy with a method Start(r *rand.Rand) Step is asked by that for the limits on the first dial of a
+// connection. [First], [Limit] and [WithTimeouts] pass it on.
 type Policy interface {
 	// Next returns the step that follows a, and draws what is random from r. False
 	// means: give up. It must not block and must not keep r.
@@ -28,7 +28,7 @@ type History struct {
 	Prev          time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
 	MinWait       time.Duration // the least wait, to which a shorter one is raised: after ClassSlow a draw as [SlowWait] says, else 0
-	Verdict       Verdict       // on the try or session that has just ended, after the rules in the comment of the package
+	Verdict       Verdict       // on the try or session that has just ended, after the rules of the package comment
 	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
 
 	// Only package reconnect sets these.

@@ -32,12 +32,14 @@ func duration(x float64) time.Duration {
 // policies makes one of each kind, from four numbers that may be anything.
 func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 	d, l := duration(base), duration(limit)
+	byAge := backoff.Timeout{Base: d, Share: factor, Cap: l}
+	grows := backoff.Timeout{Base: d, Factor: factor, Cap: l}
 	all := map[string]backoff.Policy{
-		"lasting": backoff.WithTimeouts(&backoff.Adaptive{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
+		"lasting": backoff.WithTimeouts(&backoff.Adaptive{}, byAge, backoff.Timeout{Share: spread, Cap: -1}),
 		"ocpp":    &backoff.OCPP{WaitMinimum: d, RepeatTimes: int(l), RandomRange: l},
 		"first":   backoff.First(d, &backoff.Exponential{Cap: l}),
 		"limit":   backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
-		"patient": backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
+		"patient": backoff.WithTimeouts(&backoff.Exponential{}, grows, backoff.Timeout{Base: l, Factor: spread}),
 	}
 	for jitter := range backoff.JitterNone + 2 {
 		all["exponential "+string('0'+rune(jitter))] = &backoff.Exponential{

@@ -16,10 +16,17 @@ import (
 // makes the server work for nothing. With a fixed limit there is a size of herd from which a server never
 // recovers.
 type Timeout struct {
-	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
-	Factor float64       // growth per overload; default 2; below 1: no growth
-	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
-	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
+	// Base is the limit without overloads. Default: DefaultConnect or DefaultHandshake. Negative: the policy's.
+	Base time.Duration
+
+	// Factor is the growth per overload. Default: 2. Below 1: no growth.
+	Factor float64
+
+	// Share is the share of the outage so far, instead of growth by Factor. Default, and negative: none.
+	Share float64
+
+	// Cap is the longest limit. Default: 6 times Base for connecting, 10 times for the handshake. Negative: none.
+	Cap time.Duration
 }
 
 // WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p

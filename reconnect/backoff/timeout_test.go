@@ -11,7 +11,8 @@ import (
 )
 
 func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
-	p := backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{}, backoff.Timeout{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
+	handshake := backoff.Timeout{Base: time.Second, Factor: 3, Cap: 10 * time.Second}
+	p := backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{}, handshake)
 	for overloads, want := range [][2]time.Duration{{16, 1}, {32, 3}, {64, 9}, {96, 10}, {96, 10}} {
 		s, ok := p.Next(backoff.History{N: 50, Overloads: overloads}, seeded())
 		require.True(t, ok)
@@ -21,7 +22,10 @@ func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
 
 func TestPatienceHasItsDefaults(t *testing.T) {
 	p := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{})
-	for overloads, want := range map[int][2]time.Duration{0: {backoff.DefaultConnect, backoff.DefaultHandshake}, 99: {6 * backoff.DefaultConnect, 10 * backoff.DefaultHandshake}} {
+	for overloads, want := range map[int][2]time.Duration{
+		0:  {backoff.DefaultConnect, backoff.DefaultHandshake},
+		99: {6 * backoff.DefaultConnect, 10 * backoff.DefaultHandshake},
+	} {
 		s, _ := p.Next(backoff.History{Overloads: overloads}, seeded())
 		require.Equal(t, want, [2]time.Duration{s.Connect, s.Handshake}, "%d overloads", overloads)
 	}
@@ -29,17 +33,22 @@ func TestPatienceHasItsDefaults(t *testing.T) {
 
 func TestNegativePatienceLeavesThePolicysLimit(t *testing.T) {
 	inside := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
-	p := backoff.WithTimeouts(inside, backoff.Timeout{Base: -1}, backoff.Timeout{Base: 5, Cap: -1})
-	s, _ := p.Next(backoff.History{Overloads: 1}, seeded())
+	next := func(connect, handshake backoff.Timeout, overloads int) backoff.Step {
+		p := backoff.WithTimeouts(inside, connect, handshake)
+		s, _ := p.Next(backoff.History{Overloads: overloads}, seeded())
+		return s
+	}
+	s := next(backoff.Timeout{Base: -1}, backoff.Timeout{Base: 5, Cap: -1}, 1)
 	require.Equal(t, backoff.Step{Wait: 1, Connect: 2, Handshake: 10}, s)
-	s, _ = backoff.WithTimeouts(inside, backoff.Timeout{Base: 1}, backoff.Timeout{Base: -1}).Next(backoff.History{}, seeded())
+	s = next(backoff.Timeout{Base: 1}, backoff.Timeout{Base: -1}, 0)
 	require.Equal(t, backoff.Step{Wait: 1, Connect: 1, Handshake: 3}, s)
-	s, _ = backoff.WithTimeouts(inside, backoff.Timeout{Base: 5, Cap: 1}, backoff.Timeout{Base: 1}).Next(backoff.History{}, seeded())
+	s = next(backoff.Timeout{Base: 5, Cap: 1}, backoff.Timeout{Base: 1}, 0)
 	require.Equal(t, backoff.Step{Wait: 1, Connect: 1, Handshake: 1}, s)
 }
 
 func TestPatienceNeverExceedsItsCap(t *testing.T) {
-	p := backoff.WithTimeouts(&seen{}, backoff.Timeout{Base: time.Minute, Cap: time.Second}, backoff.Timeout{Base: math.MaxInt64})
+	connect := backoff.Timeout{Base: time.Minute, Cap: time.Second}
+	p := backoff.WithTimeouts(&seen{}, connect, backoff.Timeout{Base: math.MaxInt64})
 	s, _ := p.Next(backoff.History{}, seeded())
 	require.Equal(t, time.Second, s.Connect)
 	require.Positive(t, s.Handshake)

@@ -26,9 +26,8 @@ import (
 // all dials to that host, and no answer before the end of that time means that the host is up.
 //
 // The more dials wait for a host that is down, the sooner the next probe begins: after the wait of a lone
-// client if one dial waits, after about a second if many wait, and
-// after 3 to 4.5 s once the outage is half an hour old. The first wait of an outage, and one that follows a RetryAfter,
-// are those of a lone client.
+// client if one dial waits, after about a second if many wait, and after 3 to 4.5 s once the outage is half an
+// hour old. The first wait of an outage, and one that follows a RetryAfter, are those of a lone client.
 //
 // It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
@@ -45,14 +44,14 @@ type Gate struct {
 // GateOptions are the options of [NewGate]; nil means the defaults.
 type GateOptions struct {
 	// Rate, Burst, Concurrent and Probe are the limits for each host. Concurrent adapts to a server, however
-	// fast or slow it is, because at most so many dials of this process wait at the server. Rate is a ceiling
-	// for a server that is very fast, or for a process that may use only a share of the server.
+	// fast or slow it is, because this process has at most Concurrent dials that wait at the server. Rate is a
+	// ceiling for a server that is very fast, or for a process that may use only a share of the server.
 	Rate       float64 // dials per second. Default 500. Negative: no limit
-	Burst      int     // dials that may go out at once after a pause. Default 10
+	Burst      int     // dials that may go out together after a pause. Default 10
 	Concurrent int     // dials under way at a time, OnSession included. Default 16. Negative: no limit
 
-	// Probe is the pace of probes while the host is down. If it gives up, the wait is a minute. It is called under a
-	// lock, and must not call the Gate, or Conn.Status. Default: [backoff.Default].
+	// Probe is the pace of probes while the host is down. If it gives up, the wait is a minute. It is called
+	// under a lock, and must not call the Gate, or Conn.Status. Default: [backoff.Default].
 	Probe backoff.Policy
 
 	// Limiter is a second limit, on the dials to all hosts together, such as the limit of a

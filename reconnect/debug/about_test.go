@@ -39,9 +39,9 @@ func (d to) Dial(context.Context) (conn.Conn, error) {
 	return conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true}).Conn(), nil
 }
 
-// dial opens and registers n Conns. All their dials fail with err, or succeed if err is nil. Each wait is 10 s unless run
-// has a Policy, also after a rejected login: a random wait could end just before the page is looked at, so that the Conn
-// dials at that moment and the page has no next dial to show.
+// dial opens and registers n Conns. All their dials fail with err, or succeed if err is nil. Each wait is 10 s
+// unless run has a Policy, also after a rejected login: a random wait could end just before the page is looked
+// at, so that the Conn dials at that moment and the page has no next dial to show.
 func (s *scene) dial(n int, name, endpoint string, err error, run reconnect.RunOptions) {
 	for i := range n {
 		run := run

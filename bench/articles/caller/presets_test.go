@@ -23,7 +23,14 @@ func TestPresetsHaveTheirNumbers(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, grpc(10, 0.0001).First)
-	require.Equal(t, &budget.Options{Capacity: 10_000, Reserve: 5000, Retry: -1, Failure: 1000, First: 100, Again: 100}, grpc(10, 0.1))
+	require.Equal(t, &budget.Options{
+		Capacity: 10_000,
+		Reserve:  5000,
+		Retry:    -1,
+		Failure:  1000,
+		First:    100,
+		Again:    100,
+	}, grpc(10, 0.1))
 	require.Equal(t, &budget.Options{Capacity: 500, Retry: 5, AfterOverload: 10, First: 1, Again: -1}, aws())
 	require.Equal(t, &budget.Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}, aws2026())
 }

@@ -97,7 +97,9 @@ func (c Client) limited(limit time.Duration) Client {
 // [backoff.Adaptive], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
-	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
+	connect := backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}
+	handshake := backoff.Timeout{Share: 4, Cap: 6 * time.Hour}
+	return backoff.WithTimeouts(p, connect, handshake)
 }
 
 // NameOf returns the name of a client.

@@ -70,7 +70,8 @@ func TestLongTimeoutsAreTheLever(t *testing.T) {
 		}
 		h := lost(t, c.n, "redial", fleet.Unbounded)
 		patience := backoff.Timeout{Base: c.base, Factor: c.factor, Cap: -1}
-		h.Client = client(backoff.WithTimeouts(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
+		policy := backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
+		h.Client = client(backoff.WithTimeouts(policy, patience, patience))
 		h.Watch = 10 * h.Ideal()
 		r, err := fleet.Run(t.Context(), h)
 		require.NoError(t, err)

@@ -14,8 +14,10 @@ import (
 // quick is a client that finds a hang, and a server that is back, within a second. Its
 // sessions are stable after a moment.
 func quick() fleet.Client {
-	policy := backoff.WithTimeouts(&backoff.Exponential{Base: 100 * time.Millisecond, Cap: 400 * time.Millisecond},
-		backoff.Timeout{Base: time.Second, Factor: 1, Cap: time.Second}, backoff.Timeout{Base: time.Second / 2, Factor: 1, Cap: time.Second / 2})
+	waits := &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 400 * time.Millisecond}
+	connect := backoff.Timeout{Base: time.Second, Factor: 1, Cap: time.Second}
+	handshake := backoff.Timeout{Base: time.Second / 2, Factor: 1, Cap: time.Second / 2}
+	policy := backoff.WithTimeouts(waits, connect, handshake)
 	return fleet.Client{Name: "quick", Policy: policy, Whole: true, OneConnection: true, StableAfter: 100 * time.Millisecond, Credit: -1}
 }
 

@@ -15,8 +15,13 @@ const reference = "testdata/backoff_moments.csv"
 func TestDrawsAgreeWithTheReferenceMoments(t *testing.T) {
 	const half = 30 * time.Second
 	policytest.TestMoments(t, reference, map[string]policytest.Drawn{
-		"decorrelated":                        {Policy: &classic.Decorrelated{}, First: 1, Cap: half, Chain: true},
-		"smira_normal":                        {Policy: &classic.Normal{}, Cap: 15 * time.Minute, Chain: true, Soft: true},
+		"decorrelated": {Policy: &classic.Decorrelated{}, First: 1, Cap: half, Chain: true},
+		"smira_normal": {
+			Policy: &classic.Normal{},
+			Cap:    15 * time.Minute,
+			Chain:  true,
+			Soft:   true,
+		},
 		"fixed":                               {Policy: &classic.Fixed{}},
 		"celery_current_cap_then_jitter":      {Policy: &classic.Celery{Maximum: 30}, Cap: half},
 		"celery_seed_version_jitter_then_cap": {Policy: &classic.CeleryOld{Maximum: 30}, Cap: half},
@@ -27,13 +32,18 @@ func TestDrawsAgreeWithTheReferenceMoments(t *testing.T) {
 		"nats_go_tls":                         {Policy: &classic.NATS{Jitter: time.Second}},
 		"tailscale":                           {Policy: &classic.Tailscale{}, First: 1, Cap: half},
 		"jpillora_jitter_then_cap":            {Policy: &classic.JPillora{Min: time.Second, Max: half}, Cap: half},
-		"proportional_20_jitter_then_cap":     {Policy: &classic.Stubborn{Base: time.Second, Spread: 0.2, Max: half}, Cap: half},
-		"aws_sdk_go_v2_legacy":                {Policy: &classic.AWSLegacy{}, First: 1, Cap: 20 * time.Second},
-		"aws_sdk_go_v2_2026":                  {Policy: &classic.AWS{}, Cap: 20 * time.Second},
+		"proportional_20_jitter_then_cap": {
+			Policy: &classic.Stubborn{Base: time.Second, Spread: 0.2, Max: half},
+			Cap:    half,
+		},
+		"aws_sdk_go_v2_legacy": {Policy: &classic.AWSLegacy{}, First: 1, Cap: 20 * time.Second},
+		"aws_sdk_go_v2_2026":   {Policy: &classic.AWS{}, Cap: 20 * time.Second},
 	})
 }
 
 // One long chain each, after 60 steps.
 func TestDecorrelatedSettlesAsInTheReference(t *testing.T) {
-	policytest.TestStationary(t, reference, 5, func(limit time.Duration) backoff.Policy { return &classic.Decorrelated{Cap: limit} })
+	policytest.TestStationary(t, reference, 5, func(limit time.Duration) backoff.Policy {
+		return &classic.Decorrelated{Cap: limit}
+	})
 }

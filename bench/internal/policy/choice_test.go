@@ -49,15 +49,19 @@ func join(words []string) (all string) {
 func TestAChoiceMakesItsPolicy(t *testing.T) {
 	const ms = time.Millisecond
 	for text, want := range map[string]backoff.Policy{
-		"full:base=1s":                               &backoff.Exponential{Base: time.Second},
-		"proportional:jitter=0.5":                    &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: 0.5},
-		"own:base=200ms,factor=3,cap=9s":             &backoff.Exponential{Base: 200 * ms, Factor: 3, Cap: 9 * time.Second},
-		"own:law=none":                               &backoff.Exponential{Jitter: backoff.JitterNone},
-		"own:law=equal":                              &backoff.Exponential{Jitter: backoff.JitterEqual},
-		"own:jitter=0.3":                             &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: 0.3},
-		"own:law=proportional,jitter=0":              &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: -1},
-		"own:law=decorrelated,base=2s,cap=1m":        &classic.Decorrelated{Base: 2 * time.Second, Cap: time.Minute},
-		"ocpp:base=5s,spread=1s,repeats=2":           &backoff.OCPP{WaitMinimum: 5 * time.Second, RandomRange: time.Second, RepeatTimes: 2},
+		"full:base=1s":                        &backoff.Exponential{Base: time.Second},
+		"proportional:jitter=0.5":             &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: 0.5},
+		"own:base=200ms,factor=3,cap=9s":      &backoff.Exponential{Base: 200 * ms, Factor: 3, Cap: 9 * time.Second},
+		"own:law=none":                        &backoff.Exponential{Jitter: backoff.JitterNone},
+		"own:law=equal":                       &backoff.Exponential{Jitter: backoff.JitterEqual},
+		"own:jitter=0.3":                      &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: 0.3},
+		"own:law=proportional,jitter=0":       &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: -1},
+		"own:law=decorrelated,base=2s,cap=1m": &classic.Decorrelated{Base: 2 * time.Second, Cap: time.Minute},
+		"ocpp:base=5s,spread=1s,repeats=2": &backoff.OCPP{
+			WaitMinimum: 5 * time.Second,
+			RandomRange: time.Second,
+			RepeatTimes: 2,
+		},
 		"described:base=1s,factor=3,cap=9,jitter=.2": &classic.Normal{Min: time.Second, Factor: 3, Max: 9 * time.Second, Jitter: 0.2},
 		"simple": &classic.Fixed{Wait: 100 * ms},
 	} {

@@ -73,13 +73,14 @@ func (w *world) finishMessages(stats reconnect.Stats) {
 	}
 	for _, r := range w.unsent {
 		m := r.Outgoing.Tag.(*message)
-		told := len(m.fates) == 1 && m.fates[0] == r.Fate || w.set.NoReceipts
-		w.check(UnsentIsComplete, told && r.Err != nil, "%s: %v, and its receipt is %v", m.id, r.Fate, m.fates)
+		known := len(m.fates) == 1 && m.fates[0] == r.Fate || w.set.NoReceipts
+		w.check(UnsentIsComplete, known && r.Err != nil, "%s: %v, and its receipt is %v", m.id, r.Fate, m.fates)
 	}
 	more := int64(stats.Dropped+stats.Unknown) - int64(dropped+unknown) // of those that are counted only
 	exact := w.set.Above == aboveNothing                                // what is above the Conn writes, too
 	w.check(StatsAreTrue, stats.Dropped >= dropped && stats.Unknown >= unknown && (!exact || more <= int64(counted)),
-		"dropped %d, unknown %d; recorded %d, %d, and %d counted only", stats.Dropped, stats.Unknown, dropped, unknown, counted)
+		"dropped %d, unknown %d; recorded %d, %d, and %d counted only",
+		stats.Dropped, stats.Unknown, dropped, unknown, counted)
 	w.check(StatsAreTrue, w.exited || int(stats.Dials) == w.ended["dial start"] && stats.Sessions == w.started && stats.Queued == 0, "%+v; recorded %v", stats, w.ended)
 }
 

@@ -16,8 +16,9 @@ import (
 //go:embed testdata/handover.txt
 var handoverTable string
 
-// handovers are the handovers of a history. Each change between two looks, under the lock of the two supervisors, is
-// compared with those of the walk. So a supervisor makes one step at a time, and none that is not in the walk.
+// handovers are the handovers of a history. Each change between two looks, under the lock of the two
+// supervisors, is compared with those of the walk. So a supervisor makes one step at a time, and none that is
+// not in the walk.
 type handovers struct {
 	mu    sync.Mutex // guards what follows; nothing else is locked under it
 	last  map[*handover.Machine]handover.Machine

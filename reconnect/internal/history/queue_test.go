@@ -11,8 +11,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
-// queues are the send queues of a history, as they are whenever the lock around one is released. The tests of package
-// queue compare it with a plain list; here the outbox uses it.
+// queues are the send queues of a history, as they are whenever the lock around one is released. The tests of
+// package queue compare it with a plain list; here the outbox uses it.
 type queues struct {
 	mu    sync.Mutex // guards what follows; nothing else is locked under it
 	last  map[any]*items
@@ -94,8 +94,8 @@ func (was *items) become(now []itemID) (wrong string) {
 	return wrong
 }
 
-// counted returns what differs between the counts of a queue and its items. There may be as many more than there is
-// room for as were put back.
+// counted returns what differs between the counts of a queue and its items. There may be as many more than
+// there is room for as were put back.
 func counted[T any](q *queue.Queue[T], back int) string {
 	count, bytes := 0, 0
 	var earliest time.Time

@@ -553,7 +553,9 @@ func (w *world) tookIn(m *message, err error) {
 			waiting++
 		}
 	}
-	w.check(OutboxBounded, w.set.NoReceipts || waiting <= 3*limit+64, "%d messages have no receipt, of %d", waiting, limit) // those that wait, those under way, and the receipts that wait
+	// Those that wait, those under way, and the receipts that wait.
+	bounded := waiting <= 3*limit+64 || w.set.NoReceipts
+	w.check(OutboxBounded, bounded, "%d messages have no receipt, of %d", waiting, limit)
 }
 
 // settled records the fate of a message. The caller holds w.mu.

@@ -21,9 +21,15 @@ type Options struct {
 	Age      time.Duration // after which a message is dropped; 0 or less: never
 	OneByOne bool          // no batches
 	Down     WhenDown
-	Receipt  func(*Receipt)                              // gets the fate of each message of Send, and must not keep the pointer; or nil
-	Refusal  func() error                                // says why nothing can be sent now
-	Await    func(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
+
+	// Receipt is called with the fate of each message of Send, or nil. It must not keep the pointer.
+	Receipt func(*Receipt)
+
+	// Refusal says why nothing can be sent now.
+	Refusal func() error
+
+	// Await waits for done, and reports that function is overdue if that takes long.
+	Await func(done <-chan struct{}, function string)
 }
 
 // WhenDown says what happens while no session is ready. Its values are those of reconnect.WhenDown.

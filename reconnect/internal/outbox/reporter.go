@@ -57,7 +57,7 @@ func (r *reporter) add(c chain) (start bool) {
 	return true
 }
 
-// skip notes that there is nobody who gets the receipts of messages, whose entries are spare then.
+// skip counts the receipts of messages as given, because there is no OnReceipt. Their entries are spare then.
 func (r *reporter) skip(c chain, s *spare) {
 	for e := c.first; e != nil; {
 		next := e.Value.next
@@ -116,8 +116,8 @@ func (r *reporter) returned() {
 	r.progress.Broadcast()
 }
 
-// await waits until OnReceipt has returned for all messages that have their fate now. Their receipts may come after
-// those of later messages, if some are held.
+// await waits until OnReceipt has returned for all messages that have their fate now. Their receipts may come
+// after those of later messages, if some are held.
 func (r *reporter) await(ctx context.Context) error {
 	for made, counted := uint64(0), false; ; {
 		progress := r.progress.Wait()
