@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"container/heap"
 	"fmt"
 	"iter"
 	"time"
@@ -270,3 +271,149 @@ func (q *Queue[T]) All() iter.Seq[*Item[T]] {
 
 // Size returns how many items take room and the sum of their sizes.
 func (q *Queue[T]) Size() (messages, bytes int) { return q.count, q.bytes }
+
+// Item is one entry. Its exported fields must not change while it is queued.
+type Item[T any] struct {
+	Value   T
+	Size    int       // counted against Limits.Bytes
+	Free    bool      // the item takes no room: it counts against neither limit and is never displaced
+	Key     string    // what the item is about, for ReplaceKey; empty: nothing
+	Expires time.Time // from then on Next drops the item; zero: never
+
+	prev, next     *Item[T]
+	earlier, later *Item[T] // its neighbours in the list of items that expire
+	rank           int      // its place in the heap of items that expire, counted from 1, or inList; 0: none
+	queued         bool
+}
+
+// Queued reports whether the item is in a queue.
+func (i *Item[T]) Queued() bool { return i.queued }
+
+// expired reports whether the item has expired at now.
+func (i *Item[T]) expired(now time.Time) bool { return !i.Expires.IsZero() && !now.Before(i.Expires) }
+
+// deadlines is a heap of items by the time at which they expire.
+type deadlines[T any] []*Item[T]
+
+func (d deadlines[T]) Len() int           { return len(d) }
+func (d deadlines[T]) Less(i, j int) bool { return d[i].Expires.Before(d[j].Expires) }
+
+func (d deadlines[T]) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].rank, d[j].rank = i+1, j+1
+}
+
+// Push implements [heap.Interface].
+func (d *deadlines[T]) Push(x any) {
+	item := x.(*Item[T])
+	*d = append(*d, item)
+	item.rank = len(*d)
+}
+
+// Pop implements [heap.Interface].
+func (d *deadlines[T]) Pop() any {
+	last := len(*d) - 1
+	item := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	item.rank = 0
+	if last == 0 {
+		*d = nil // an empty queue holds no memory
+	}
+	return item
+}
+
+// Cursor is a position in a [Queue]: no item up to it may go. [Queue.Next] and [Queue.Peek] begin after
+// the position and advance it, so that they look at an item that may not go once, and not in each call.
+// A Cursor has an effect between Follow and Leave, and all calls with it must have the same function may,
+// which must not return true for an item after it has returned false.
+type Cursor[T any] struct {
+	passed    *Item[T] // the last item up to the position; nil at the head
+	following bool
+}
+
+// Follow lets q keep c up to date. At most two Cursors may follow a Queue at a time.
+func (q *Queue[T]) Follow(c *Cursor[T]) {
+	c.following = true
+	if q.cursors[0] == nil {
+		q.cursors[0] = c
+	} else {
+		q.cursors[1] = c
+	}
+}
+
+// Leave ends what Follow began, if it has begun.
+func (q *Queue[T]) Leave(c *Cursor[T]) {
+	for i := range q.cursors {
+		if q.cursors[i] == c {
+			q.cursors[i] = nil
+		}
+	}
+	*c = Cursor[T]{}
+}
+
+// after returns the first item after c, or the first of all if c is nil.
+func (q *Queue[T]) after(c *Cursor[T]) *Item[T] {
+	if c == nil || c.passed == nil {
+		return q.first
+	}
+	return c.passed.next
+}
+
+// pass advances c, which may be nil, to an item.
+func (c *Cursor[T]) pass(item *Item[T]) {
+	if c != nil && c.following {
+		c.passed = item
+	}
+}
+
+// schedule finds the item that expires first. Items that are added in the order in which
+// they expire form a list, where adding and removing takes constant time: those that may
+// wait equally long do. The others are in a heap.
+type schedule[T any] struct {
+	first, last *Item[T]
+	others      deadlines[T]
+}
+
+// inList is the rank of an item in the list.
+const inList = -1
+
+func (s *schedule[T]) add(item *Item[T]) {
+	switch {
+	case s.last == nil:
+		s.first = item
+	case item.Expires.Before(s.last.Expires):
+		heap.Push(&s.others, item)
+		return
+	default:
+		item.earlier, s.last.later = s.last, item
+	}
+	s.last, item.rank = item, inList
+}
+
+// remove takes out an item that was added.
+func (s *schedule[T]) remove(item *Item[T]) {
+	if item.rank != inList {
+		heap.Remove(&s.others, item.rank-1)
+		return
+	}
+	if item.earlier == nil {
+		s.first = item.later
+	} else {
+		item.earlier.later = item.later
+	}
+	if item.later == nil {
+		s.last = item.earlier
+	} else {
+		item.later.earlier = item.earlier
+	}
+	item.earlier, item.later, item.rank = nil, nil, 0
+}
+
+// next returns the item that expires first, or nil.
+func (s *schedule[T]) next() *Item[T] {
+	if len(s.others) > 0 && (s.first == nil || s.others[0].Expires.Before(s.first.Expires)) {
+		return s.others[0]
+	}
+	return s.first
+}
