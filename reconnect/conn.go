@@ -245,9 +245,6 @@ func (l *lifetime) fail(err error) {
 	l.End()
 }
 
-// trace returns the hooks as they are now.
-func (l *lifetime) trace() *Trace { return l.hooks.Load() }
-
 // Stats are counts since [New], and how much waits now.
 type Stats struct {
 	Dials         uint64 // dials that have begun
@@ -288,7 +285,8 @@ func (c *Conn) Stats() Stats {
 		Dials: n.dials.Load(), Failures: n.failures.Load(), Sessions: shared.Sessions.Load(), Lost: n.lost.Load(),
 		Received: n.in.Messages.Load(), ReceivedBytes: n.in.Bytes.Load(),
 		Written: shared.Written.Load(), WrittenBytes: shared.WrittenBytes.Load(), Probes: shared.Probes.Load(),
-		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(), KeepAliveMessages: shared.KeepAliveMessages.Load(),
+		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(),
+		KeepAliveMessages: shared.KeepAliveMessages.Load(),
 	}
 	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
 	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().Depth()

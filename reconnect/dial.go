@@ -70,17 +70,9 @@ func (d *dialing[C]) begin(a schedule.Action) {
 func (d *dialing[C]) toGate(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = true, nil, false, time.Now()
 	d.freeLogin()
-	d.s.owner.connecting(d.gateHost(x))
-	call(d.s.calls, &hookNames.GateStart, d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: x.host})
+	d.s.owner.connecting(d.atGate(), x.host)
+	call(d.s.calls, &hookNames.GateStart, d.s.hooks.Load().GateStart, GateStart{Name: d.s.hooks.name, Host: x.host})
 	x.running = xsync.Go(func() { x.session.leave, x.err = d.s.o.acquire(x.ctx, x.host, d.s.hooks.name) })
-}
-
-// gateHost reports whether all dials wait at the gate, and returns the host of x if they do.
-func (d *dialing[C]) gateHost(x *dial[C]) (atGate bool, host string) {
-	if d.atGate() {
-		return true, x.host
-	}
-	return false, ""
 }
 
 // dial begins the dial itself, in a goroutine of its own, because a handshake needs much stack.
@@ -93,8 +85,8 @@ func (d *dialing[C]) dial(x *dial[C]) {
 			x.cancel(context.DeadlineExceeded)
 		}
 	})
-	d.s.owner.connecting(d.gateHost(x))
-	call(d.s.calls, &hookNames.DialStart, d.s.trace().DialStart, DialStart{
+	d.s.owner.connecting(d.atGate(), x.host)
+	call(d.s.calls, &hookNames.DialStart, d.s.hooks.Load().DialStart, DialStart{
 		Name:  d.s.hooks.name,
 		Try:   x.try.Number,
 		Limit: limit,
@@ -164,7 +156,7 @@ func (d *dialing[C]) cut(x *dial[C], cause error) error {
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
 	outer := d.s.calls.Enter(&watch.Elsewhere)
-	d.s.hooks.awaitNamed(d.s.calls, x.running.Done(), "dial")
+	d.s.hooks.awaitNamed(d.s.calls, x.running.Done, "dial")
 	d.s.calls.Leave(outer)
 }
 
@@ -179,7 +171,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 	took, cancelled := time.Since(x.start), x.ctx.Err() != nil
 	cause, ours := context.Cause(x.ctx), true // ours: the error is not the dialer's
 	switch {
-	case !x.running.Returned():
+	case !x.running.Returned:
 		x.err = xsync.ErrNotReturned
 	case x.err == nil && cancelled:
 		if !x.atGate {
@@ -214,7 +206,7 @@ func (d *dialing[C]) drop(x *dial[C]) {
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	if x.atGate {
 		done := GateDone{Name: d.s.hooks.name, Host: x.host, Took: took, Err: x.err}
-		call(d.s.calls, &hookNames.GateDone, d.s.trace().GateDone, done)
+		call(d.s.calls, &hookNames.GateDone, d.s.hooks.Load().GateDone, done)
 		if x.err != nil {
 			x.err = fmt.Errorf("gate %s: %w", x.host, x.err)
 		}
@@ -227,7 +219,7 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
 	done := DialDone{Name: d.s.hooks.name, Try: x.try.Number, Took: took, Err: x.err}
-	call(d.s.calls, &hookNames.DialDone, d.s.trace().DialDone, done)
+	call(d.s.calls, &hookNames.DialDone, d.s.hooks.Load().DialDone, done)
 }
 
 // movedError is the error of a dial that has waited at the gate for one host and would connect to
@@ -274,7 +266,7 @@ func (d *dialing[C]) leaveAstray(x *dial[C]) {
 
 // movedTo returns the error of x if it has to wait at the gate for another host, or nil.
 func (x *dial[C]) movedTo() *movedError {
-	if x.atGate || x.ended || !x.running.Returned() || x.ctx.Err() != nil {
+	if x.atGate || x.ended || !x.running.Returned || x.ctx.Err() != nil {
 		return nil
 	}
 	m, _ := errors.AsType[*movedError](x.err)

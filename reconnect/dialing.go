@@ -48,10 +48,12 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 	}
 	for {
 		now := time.Now()
-		if waited, err := d.awaitLogin(now); err != nil {
-			return c, nil, err
-		} else if waited {
-			continue
+		if s.o.Logins != nil {
+			if waited, err := d.awaitLogin(now); err != nil {
+				return c, nil, err
+			} else if waited {
+				continue
+			}
 		}
 		outer := s.calls.Enter(s.o.policyName)
 		a := s.dials.Next(now)
@@ -108,7 +110,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
-	call(d.s.calls, &hookNames.DialHung, d.s.trace().DialHung, DialHung{
+	call(d.s.calls, &hookNames.DialHung, d.s.hooks.Load().DialHung, DialHung{
 		Name:  d.s.hooks.name,
 		Try:   x.try.Number,
 		Since: link.Now() - link.Instant(x.reached.Load()),
@@ -163,16 +165,20 @@ func (d *dialing[C]) await(at time.Time, freed <-chan struct{}) error {
 		defer d.timer.Stop()
 		due = d.timer.C
 	}
-	ended0, cancelled0 := d.dials[0].ends()
-	ended1, cancelled1 := d.dials[1].ends()
+	var ended, cancelled [2]<-chan struct{} // when the present part of a dial has ended, and when it must end
+	for i, x := range d.dials {
+		if x != nil {
+			ended[i], cancelled[i] = x.running.Done, x.ctx.Done()
+		}
+	}
 	select {
-	case <-ended0:
+	case <-ended[0]:
 		d.ready(d.dials[0])
-	case <-ended1:
+	case <-ended[1]:
 		d.ready(d.dials[1])
-	case <-cancelled0:
+	case <-cancelled[0]:
 		d.late(d.dials[0])
-	case <-cancelled1:
+	case <-cancelled[1]:
 		d.late(d.dials[1])
 	case <-d.connected:
 		d.reached()
@@ -185,15 +191,6 @@ func (d *dialing[C]) await(at time.Time, freed <-chan struct{}) error {
 	case <-d.ctx.Done():
 	}
 	return context.Cause(d.ctx)
-}
-
-// ends returns channels that are closed when the present part of a dial has ended, and when it must end.
-// They are nil for a nil dial.
-func (x *dial[C]) ends() (ended, cancelled <-chan struct{}) {
-	if x == nil {
-		return nil, nil
-	}
-	return x.running.Done(), x.ctx.Done()
 }
 
 // late waits for a dial whose time is over, unless d.ctx has ended.
@@ -308,7 +305,7 @@ func (d *dialing[C]) pause() {
 		return
 	}
 	var short *budget.LoginError
-	if d.release == nil {
+	if d.release == nil && d.s.o.Logins != nil {
 		short = d.s.o.Logins.BeforeDial(d.err)
 	}
 	d.startWait(short)
@@ -318,8 +315,10 @@ func (d *dialing[C]) pause() {
 func (d *dialing[C]) startWait(short *budget.LoginError) {
 	cause := d.err
 	d.since, d.until = time.Now(), d.s.dials.Due()
-	if at := loginAt(short, d.since); short != nil && !at.Before(d.until) {
-		cause, d.until, d.s.again = short, at, false
+	if short != nil {
+		if at := loginAt(short, d.since); !at.Before(d.until) {
+			cause, d.until, d.s.again = short, at, false
+		}
 	}
 	wait, verdict := max(d.until.Sub(d.since), 0), d.s.dials.History().Verdict
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
@@ -328,7 +327,7 @@ func (d *dialing[C]) startWait(short *budget.LoginError) {
 		again: d.s.again,
 	}
 	d.s.owner.waiting(&d.wait)
-	call(d.s.calls, &hookNames.WaitStart, d.s.trace().WaitStart, d.wait)
+	call(d.s.calls, &hookNames.WaitStart, d.s.hooks.Load().WaitStart, d.wait)
 }
 
 // waitsForLogin reports whether the wait is for a login.
@@ -339,9 +338,6 @@ func (d *dialing[C]) waitsForLogin() bool {
 
 // loginAt returns when a login will be left, on the clock of now. The budget may have another clock.
 func loginAt(short *budget.LoginError, now time.Time) time.Time {
-	if short == nil {
-		return now
-	}
 	wait, _ := short.RetryAfter()
 	return now.Add(max(wait, time.Millisecond))
 }
@@ -349,9 +345,6 @@ func loginAt(short *budget.LoginError, now time.Time) time.Time {
 // awaitLogin reserves a login for the dial that is due. If no login is left, awaitLogin waits until there may be one,
 // and reports that. It begins a new wait if the present one is not for a login, is over, or would end too late.
 func (d *dialing[C]) awaitLogin(now time.Time) (waited bool, err error) {
-	if d.s.o.Logins == nil {
-		return false, nil
-	}
 	due := d.s.dials.Due() // zero: a dial is under way
 	if d.release != nil || due.IsZero() || due.After(now) || d.s.dials.Stopped() {
 		return false, nil
@@ -395,7 +388,7 @@ func (d *dialing[C]) resume(kicked bool) {
 		return
 	}
 	d.waiting = false
-	call(d.s.calls, &hookNames.WaitDone, d.s.trace().WaitDone, WaitDone{
+	call(d.s.calls, &hookNames.WaitDone, d.s.hooks.Load().WaitDone, WaitDone{
 		Name:   d.wait.Name,
 		Try:    d.wait.Try,
 		Took:   time.Since(d.since),

@@ -76,7 +76,7 @@ func (k *keeper) conclude(err error) {
 		k.c.layers.ends(&k.calls, err),
 		[]func(){
 			func() {
-				call(&k.calls, &hookNames.ConnDone, k.c.life.trace().ConnDone, ConnDone{
+				call(&k.calls, &hookNames.ConnDone, k.c.life.hooks.Load().ConnDone, ConnDone{
 					Name: k.c.life.hooks.name,
 					Err:  err,
 				})
@@ -185,7 +185,7 @@ func (k *keeper) dialAt(ctx context.Context, address string) (c conn.Conn, follo
 	try.URL, try.Followed = address, func(err error) { ignored = err }
 	c, err = k.c.dialer.Dial(backoff.WithAttempt(ctx, try))
 	if ignored != nil {
-		if hook := k.c.life.trace().AddressIgnored; hook != nil {
+		if hook := k.c.life.hooks.Load().AddressIgnored; hook != nil {
 			e := AddressIgnored{Name: k.c.life.hooks.name, Err: ignored}
 			k.c.life.watch.Time("Trace.AddressIgnored", nil, func() { hook(e) })
 		}
@@ -205,7 +205,7 @@ func (k *keeper) dialed(l *served, s *Session) {
 }
 
 // serve is one session: it opens the link, receives until the link is lost, and cleans up.
-func (k *keeper) serve(ctx context.Context, l *served, s *Session) error {
+func (k *keeper) serve(ctx context.Context, l *served, s *Session) (ending, error) {
 	side := k.side()
 	outer := k.calls.Enter(&watch.Elsewhere)
 	err := k.open(l, s, side)
@@ -219,7 +219,8 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) error {
 	if err == nil {
 		err = k.c.receiver.receive(ctx, l)
 	}
-	return k.teardown(l, s, err)
+	err = k.teardown(l, s, err)
+	return l.ending, err
 }
 
 // ready lets messages be sent by l, and begins to watch it. An error means that there is no use for l.
@@ -319,6 +320,8 @@ func (k *keeper) connecting(atGate bool, host string) {
 }
 
 func (k *keeper) troubled(atGate bool, try int, err error, verdict backoff.Class) {
+	k.c.state.mu.Lock()
+	defer k.c.state.mu.Unlock()
 	k.c.state.edit(&k.seat, func(s *Status) { s.AtGate, s.Try, s.Err, s.Verdict = atGate, try, err, verdict })
 }
 
@@ -369,9 +372,6 @@ func (k *keeper) judge(err error) backoff.Verdict {
 	return v
 }
 
-// ending returns the ending that teardown has set.
-func (k *keeper) ending(_ context.Context, l *served, _ error) ending { return l.ending }
-
 func (k *keeper) limit(t backoff.Attempt) time.Duration {
 	d, ok := k.c.dialer.(interface {
 		DialTimeout(backoff.Attempt) time.Duration
@@ -400,7 +400,7 @@ func (k *keeper) took(bool) bool {
 
 func (k *keeper) forgetKicks() { k.c.kicks.Lower() }
 
-// served is a link with all that one session of a Conn needs besides. It is the context of the session's callbacks.
+// served is a link with all else that one session of a Conn needs. It is the context of the session's callbacks.
 type served struct {
 	link.Link
 

@@ -176,16 +176,16 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	var err error
 	call := xsync.Go(func() { err = k.openLayers(l.extra.hint.in(ctx), o) })
 	select {
-	case <-call.Done():
+	case <-call.Done:
 	case <-ctx.Done():
-		k.c.life.hooks.awaitNamed(&k.calls, call.Done(), "OnSession")
+		k.c.life.hooks.awaitNamed(&k.calls, call.Done, "OnSession")
 	}
 	o.over.Store(true)
 	if join() {
 		err = l.Cause(context.Canceled)
 	}
 	switch {
-	case !call.Returned():
+	case !call.Returned:
 		err = xsync.ErrNotReturned
 	case err == nil && l.Lost():
 		err = l.Cause(nil)

@@ -35,14 +35,6 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 	}
 }
 
-// collectFrom lets the inbox collect the messages that l has at hand, if l announces its waits. A wait also ends a pause of l.
-func (r *receiver) collectFrom(l *served) {
-	r.inbox.Collect(l.Transport != nil && l.Transport.BeforeBlock(func() {
-		r.inbox.Publish()
-		l.Unpause()
-	}))
-}
-
 // taken reports whether a layer has taken m, which came by l. It calls no layer after Close, and
 // never layer number but, which passes m on. If it has called one, l is paused: the caller ends the
 // pause when it reads again.
@@ -125,7 +117,7 @@ func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 	if l.Unpause(); err != nil {
 		return err
 	}
-	return r.inbox.Put(inbox.Item(m), inbox.Beside)
+	return r.inbox.PutBeside(inbox.Item(m))
 }
 
 // putAnyway is put for a message of l, which another goroutine reads; calls are those of this goroutine. It
@@ -157,13 +149,17 @@ func (r *receiver) putAnyway(l *served, calls *watch.Calls, m Message) error {
 		}
 		break
 	}
-	return r.inbox.Put(inbox.Item(m), inbox.Beside)
+	return r.inbox.PutBeside(inbox.Item(m))
 }
 
-// fill puts each message into the inbox.
+// fill puts each message into the inbox. If l announces its waits, the inbox collects what is buffered until then.
 func (r *receiver) fill(ctx context.Context, l *served) error {
 	defer r.inbox.Abandon()
-	r.collectFrom(l)
+	announces := l.Transport != nil && l.Transport.BeforeBlock(func() {
+		r.inbox.Publish()
+		l.Unpause()
+	})
+	r.inbox.Collect(announces)
 	if r.take == nil { // else a layer gets each message in this goroutine
 		r.inbox.Lend(&l.Link)
 		defer r.inbox.Recall()
@@ -176,7 +172,7 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 		if err := r.awaitRoom(ctx, l); err != nil {
 			return err
 		}
-		if !r.inbox.Collects() {
+		if !announces {
 			l.Unpause() // else before it waits: until then it reads what has come during the pause
 		}
 		m, err := l.Read(buffer)
@@ -191,7 +187,7 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 		msg := Message{Message: m, Session: l.Session}
 		if r.taken(l, msg, noLayer) {
 			r.inbox.Skip(m)
-		} else if err := r.inbox.Put(inbox.Item(msg), inbox.FromLink); err != nil {
+		} else if err := r.inbox.Put(inbox.Item(msg)); err != nil {
 			return err
 		}
 	}

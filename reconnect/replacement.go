@@ -179,7 +179,7 @@ func (r *replacement) begin() {
 		release()
 		return // the old supervisor ends the rotation
 	}
-	if hook := r.c.life.trace().RotateStart; hook != nil {
+	if hook := r.c.life.hooks.Load().RotateStart; hook != nil {
 		e := RotateStart{Name: r.c.life.hooks.name, Session: r.session, Cause: r.cause}
 		r.hook("Trace.RotateStart", func() { hook(e) })
 	}
@@ -195,7 +195,7 @@ func (r *replacement) begin() {
 // hook calls a hook in a goroutine of its own, and ends the Conn if the hook does not return.
 func (r *replacement) hook(name string, f func()) {
 	hook := xsync.Go(func() { r.c.life.watch.Time(name, nil, f) })
-	if <-hook.Done(); !hook.Returned() {
+	if <-hook.Done; !hook.Returned {
 		r.c.life.fail(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned))
 	}
 }
@@ -285,7 +285,7 @@ func (r *replacement) report(err error) {
 		r.c.life.counts.rotations.Add(1)
 	}
 	r.c.state.rotated(func() { r.ended = true })
-	if hook := r.c.life.trace().RotateDone; hook != nil {
+	if hook := r.c.life.hooks.Load().RotateDone; hook != nil {
 		e := RotateDone{Name: r.c.life.hooks.name, Session: r.session, Took: time.Since(r.began), Err: err}
 		r.hook("Trace.RotateDone", func() { hook(e) })
 	}

@@ -71,7 +71,7 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 // serving, which any goroutine may call.
 type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
-	serve(ctx context.Context, c C, s *Session) error
+	serve(ctx context.Context, c C, s *Session) (ending, error) // one session, and how it has ended
 
 	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
 	dialed(c C, s *Session)              // a session begins; sets its number
@@ -84,9 +84,6 @@ type owner[C io.Closer] interface {
 
 	// judge returns the verdict on why a dial has failed or a session has ended.
 	judge(err error) backoff.Verdict
-
-	// ending returns how the session of c has ended. ctx is that of the supervisor.
-	ending(ctx context.Context, c C, err error) ending
 
 	// replaced reports whether another supervisor continues after a session that has ended with
 	// that verdict.
@@ -131,9 +128,6 @@ type supervisor[C io.Closer] struct {
 	served xsync.Signal // sent to cut when serve has returned
 	cuts   sync.WaitGroup
 }
-
-// trace returns the hooks as they are now.
-func (s *supervisor[C]) trace() *Trace { return s.hooks.Load() }
 
 // newSupervisor returns a supervisor that dials by dials until its first session that was ready, and by
 // o.dials after that. It is not inlined, so that its frame is not on the stack that waits for messages.
@@ -185,8 +179,8 @@ func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 	session.start = link.Now()
 	session.Cause, session.Downtime = s.cause, session.start-s.down
 	s.owner.dialed(c, session)
-	err := s.hold(ctx, c, session)
-	s.sessionEnded(ctx, c, session, err)
+	how, err := s.hold(ctx, c, session)
+	s.sessionEnded(ctx, session, how, err)
 }
 
 // errServed is the cause of the end of a session whose serve function returned nil.
@@ -194,12 +188,11 @@ var errServed = errors.New("session ended by its owner")
 
 // sessionEnded classifies why a session has ended, and starts the outage. It begins now, however long the
 // callbacks take.
-func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) {
+func (s *supervisor[C]) sessionEnded(ctx context.Context, session *Session, how ending, err error) {
 	ended, at := link.Now(), time.Now()
 	err = cmp.Or(err, errServed)
 	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
-	how := s.owner.ending(ctx, c, err)
 	opened := s.openedVerdict(ctx, err, how.lost)
 	session.leaveGate(opened, err)
 	s.cause = err
@@ -221,7 +214,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	if how.atOnce {
 		s.dials.Kick(at)
 	}
-	call(s.calls, &hookNames.SessionDone, s.trace().SessionDone, end)
+	call(s.calls, &hookNames.SessionDone, s.hooks.Load().SessionDone, end)
 }
 
 // gateVerdict returns the verdict on a dial for the gate. It is ClassStop, which says nothing about the
@@ -254,11 +247,11 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, err error, lost bool)
 
 // hold passes c to serve and closes it afterwards, or when ctx is done. It also closes c if
 // Trace.SessionStart does not return.
-func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
+func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) (ending, error) {
 	s.cuts.Add(1)
 	stop := xsync.AfterFunc(ctx, func() { s.cut(c) }) // joined by release
 	defer s.release(c, stop)
-	call(s.calls, &hookNames.SessionStart, s.trace().SessionStart, session)
+	call(s.calls, &hookNames.SessionStart, s.hooks.Load().SessionStart, session)
 	return s.owner.serve(ctx, c, session)
 }
 
@@ -303,12 +296,16 @@ type functions[C io.Closer] struct {
 
 func (f *functions[C]) dial(ctx context.Context) (C, error) { return f.dialer(ctx) }
 
-func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
+func (f *functions[C]) serve(ctx context.Context, c C, s *Session) (ending, error) {
 	outer := f.calls.Enter(&watch.Serve)
 	err := f.server(ctx, c, s)
 	f.calls.Leave(outer)
 	f.forgetKicks() // because there was no outage
-	return err
+	how := ending{reason: link.ReasonOf(err), lost: isLoss(err)}
+	if ctx.Err() != nil {
+		how.reason = backoff.ReasonShutdown
+	}
+	return how, err
 }
 
 func (f *functions[C]) connecting(bool, string)                  {}
@@ -325,13 +322,6 @@ func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit
 func (f *functions[C]) dialed(_ C, s *Session) {
 	f.n++
 	s.Number, s.calls = f.n, nil
-}
-
-func (f *functions[C]) ending(ctx context.Context, _ C, err error) ending {
-	if ctx.Err() != nil {
-		return ending{reason: backoff.ReasonShutdown, lost: isLoss(err)}
-	}
-	return ending{reason: link.ReasonOf(err), lost: isLoss(err)}
 }
 
 func (f *functions[C]) took(open bool) bool {

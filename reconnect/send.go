@@ -62,7 +62,12 @@ type Receipt struct {
 // until OnSession of the next session has returned: see Options.WhenDown. Messages that wait at the
 // same time are handed to the kernel together, up to 64 of them or 32 KiB, if the connection is a
 // [conn.Transport] and Outbox.OneByOne is not set. None is held back for that.
-func (c *Conn) Send(o Outgoing) error { return c.sender.send(o) }
+func (c *Conn) Send(o Outgoing) error {
+	if err := c.sender.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
+		return c.sender.unwritten(FateDropped, 0, err)
+	}
+	return nil
+}
 
 // SendWait is Send, but waits while there is no room ([ErrOutboxFull]). If ctx ends first, the error has
 // its cause. A message that is larger than Outbox.Bytes is refused at once.

@@ -355,14 +355,6 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 	}
 }
 
-// send is Send.
-func (s *sender) send(o Outgoing) error {
-	if err := s.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
-		return s.unwritten(FateDropped, 0, err)
-	}
-	return nil
-}
-
 // sendWait is SendWait.
 func (s *sender) sendWait(ctx context.Context, o Outgoing) error {
 	var room, progress <-chan struct{} // nil: not asked for, because that allocates

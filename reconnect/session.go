@@ -96,11 +96,13 @@ func (s *Session) end() (link.Instant, bool) {
 // leaveGate reports to the gate how the dial went, and why, and ends the reservation of a login. Calls after the
 // first do nothing.
 func (s *Session) leaveGate(v backoff.Verdict, err error) {
-	s.freeLogin()
 	s.mu.Lock()
-	leave := s.leave
-	s.leave = nil
+	leave, release := s.leave, s.release
+	s.leave, s.release = nil, nil
 	s.mu.Unlock()
+	if release != nil {
+		release()
+	}
 	if leave != nil {
 		s.timed(&gateDone, func() { leave(v, err) })
 	}

@@ -77,6 +77,8 @@ func (s *state) start(life *lifetime, lead *seat) {
 
 // enter publishes that x has entered a state, if x leads.
 func (s *state) enter(x *seat, state State, edit func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.edit(x, func(next *Status) {
 		next.State, next.Since, next.Next, next.AtGate = state, time.Now(), time.Time{}, false
 		if edit != nil {
@@ -86,19 +88,14 @@ func (s *state) enter(x *seat, state State, edit func(*Status)) {
 }
 
 // edit changes the status of x, and publishes it if x leads. A seat that led before and does not
-// lead now has no status.
+// lead now has no status. The caller holds mu.
 func (s *state) edit(x *seat, edit func(*Status)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lead == x {
-		s.publish(edit)
-	} else if x.shadow != nil {
-		edit(x.shadow)
+	if s.lead != x {
+		if x.shadow != nil {
+			edit(x.shadow)
+		}
+		return
 	}
-}
-
-// publish changes the status.
-func (s *state) publish(edit func(*Status)) {
 	next := *s.status.Load()
 	edit(&next)
 	s.status.Store(&next)
@@ -107,6 +104,9 @@ func (s *state) publish(edit func(*Status)) {
 
 // connecting publishes that x dials, or waits at the gate for host.
 func (s *state) connecting(x *seat, atGate bool, host string) {
+	if !atGate {
+		host = ""
+	}
 	s.mu.Lock()
 	now := *s.status.Load()
 	if s.lead != x {
@@ -139,7 +139,7 @@ func (s *state) ready(x *seat, l *served) {
 func (s *state) rotating(next *seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.publish(func(st *Status) { st.Rotating = true })
+	s.edit(s.lead, func(st *Status) { st.Rotating = true })
 	shadow := *s.status.Load()
 	next.shadow = &shadow
 	shadow.State, shadow.Since, shadow.Try = StateConnecting, time.Now(), 0
@@ -150,7 +150,7 @@ func (s *state) rotated(note func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	note()
-	s.publish(func(st *Status) { st.Rotating = false })
+	s.edit(s.lead, func(st *Status) { st.Rotating = false })
 }
 
 // succeed makes x lead, whose session by l is ready. It calls attach under the lock, which lets
@@ -161,7 +161,7 @@ func (s *state) succeed(x *seat, l *served, attach func()) {
 	attach()
 	s.lead = x
 	s.link.Store(l)
-	s.publish(func(st *Status) {
+	s.edit(s.lead, func(st *Status) {
 		st.State, st.Since, st.Next, st.AtGate = StateReady, time.Now(), time.Time{}, false
 		st.Session, st.Try, st.Err, st.Verdict = l.Session, x.shadow.Try, nil, backoff.ClassOK
 	})
@@ -177,7 +177,7 @@ func (s *state) inherit(x *seat, err error, verdict backoff.Class) {
 	if x.shadow.State == StateOpening {
 		s.link.Store(x.link.Load())
 	}
-	s.publish(func(st *Status) {
+	s.edit(s.lead, func(st *Status) {
 		if *st = *x.shadow; st.Err == nil {
 			st.Err, st.Verdict = err, verdict
 		}

@@ -283,11 +283,11 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 	if d.search == nil {
 		d.search = &search{kept: none}
 	}
-	slows := d.outage.slows
-	if _, most := slowBounds(slowWait(d.o.Policy)); ready >= most && (!v.NoCredit || ready >= longSession) {
+	slows, counts := d.outage.slows, !v.NoCredit || ready >= longSession
+	if ready >= slowWait(d.o.Policy).Max && counts {
 		slows = 0
 	}
-	switch stable = d.isStable(v, ready); {
+	switch stable = ready >= max(d.o.StableAfter, d.waited) && counts; {
 	case stable:
 		d.outage.Stable(now)
 	case ready < 0:
@@ -299,12 +299,6 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 	d.outage.slows = slows // also after a stable session, so that a server which refuses clients late sees growing waits
 	d.ask(v, false, now)
 	return stable
-}
-
-// isStable reports whether a session that has ended with v ends the outage, if it was ready for
-// so long.
-func (d *Dials) isStable(v backoff.Verdict, ready time.Duration) bool {
-	return ready >= max(d.o.StableAfter, d.waited) && (!v.NoCredit || ready >= longSession)
 }
 
 // Kick cuts the present wait short, but does nothing while we wait for the time that a server told us. A
@@ -437,7 +431,13 @@ func (d *Dials) begin(now time.Time) Action {
 	if d.o.OneConnection {
 		limit = backoff.DefaultHandshake
 	}
-	d.dials[which] = dial{state: connecting, swap: d.step.Swap, ifFull: d.step.SwapIfFull, since: now, limit: span.Positive(d.step.Handshake, limit)}
+	d.dials[which] = dial{
+		state:  connecting,
+		swap:   d.step.Swap,
+		ifFull: d.step.SwapIfFull,
+		since:  now,
+		limit:  span.Positive(d.step.Handshake, limit),
+	}
 	return a
 }
 

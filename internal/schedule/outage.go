@@ -173,22 +173,19 @@ type hang struct {
 	beside int       // dials that have begun beside the one that hangs
 }
 
-// slowWait returns the wait of p after ClassSlow, which is the zero value if p has none.
+// slowWait returns the wait of p after ClassSlow, with the defaults.
 func slowWait(p backoff.Policy) backoff.SlowWait {
+	var w backoff.SlowWait
 	if s, ok := p.(interface{ SlowWait() backoff.SlowWait }); ok {
-		return s.SlowWait()
+		w = s.SlowWait()
 	}
-	return backoff.SlowWait{}
+	w.Min, w.Max = span.Bounds(w.Min, w.Max, 10*time.Second, 2*time.Minute)
+	w.Growth = span.OrUsual(w.Growth, 1.2)
+	return w
 }
 
-// slowBounds returns the first and the greatest d of w, with the defaults.
-func slowBounds(w backoff.SlowWait) (first, most time.Duration) {
-	return span.Bounds(w.Min, w.Max, 10*time.Second, 2*time.Minute)
-}
-
-// drawSlow draws the least wait after the n-th ClassSlow in a row, from 0 on.
+// drawSlow draws the least wait after the n-th ClassSlow in a row, from 0 on. w is a result of slowWait.
 func drawSlow(w backoff.SlowWait, n int, r *rand.Rand) time.Duration {
-	first, most := slowBounds(w)
-	d := span.Grow(first, span.OrUsual(w.Growth, 1.2), n, most)
+	d := span.Grow(w.Min, w.Growth, n, w.Max)
 	return span.Uniform(r, d/2, d+min(d/2, span.Longest-d))
 }

@@ -334,8 +334,8 @@ func (in *Inbox) offer() {
 	in.wakeReader()
 }
 
-// Yield lets the reader read, if the reader has asked for that, and waits until the producer has the turn again. It
-// reports whether it has waited. Only the producer may call Yield, between two messages.
+// Yield lets the reader read, if the reader has asked for that, and waits until the producer has the turn
+// again. It reports whether it has waited. Only the producer may call Yield, between two messages.
 func (in *Inbox) Yield() bool {
 	t := in.lead.Load()
 	if !t.Asked() {

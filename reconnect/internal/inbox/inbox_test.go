@@ -17,7 +17,7 @@ func TestAChunkIsNotWrittenToWhileAMessageInItIsUnread(t *testing.T) {
 		in := inbox.New(inbox.Options{Messages: 10, Bytes: 1 << 20, Overflow: inbox.DropOldest}, new(inbox.Counts))
 		put := func(letter string, size int) {
 			data := append(in.Buffer(size), bytes.Repeat([]byte(letter), size)...)
-			require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data}}, inbox.FromLink))
+			require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data}}))
 		}
 		buf := make([]byte, 2000)
 		take := func(letter string) {
@@ -43,7 +43,7 @@ func TestAChunkIsNotWrittenToWhileAMessageInItIsUnread(t *testing.T) {
 func TestEachSessionHasASeamForItsDroppedMessages(t *testing.T) {
 	in := inbox.New(inbox.Options{Messages: 1, Bytes: 1 << 20, Overflow: inbox.DropOldest}, new(inbox.Counts))
 	for _, session := range []uint64{1, 2, 2, 2} {
-		require.NoError(t, in.Put(inbox.Item{Session: session}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Session: session}))
 	}
 	for _, n := range []int{1, 2} { // session n has lost n messages
 		seam, _ := in.Take(t.Context(), new(inbox.Item), nil)
@@ -117,7 +117,7 @@ func TestSeamsWithAMessageBetweenThemStayApart(t *testing.T) {
 	in.PutSeam(&inbox.Seam{Lost: 1}) // no message is between this one and the next
 	for n := range 70 {
 		in.PutSeam(&inbox.Seam{Session: uint64(n), Lost: 1})
-		require.NoError(t, in.Put(inbox.Item{Session: uint64(n)}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Session: uint64(n)}))
 	}
 	in.PutSeam(&inbox.Seam{Session: 70, Lost: 1})
 	in.PutSeam(&inbox.Seam{Session: 71, Lost: 1}) // no message is between these two
@@ -132,10 +132,10 @@ func TestSeamsWithAMessageBetweenThemStayApart(t *testing.T) {
 func TestSeamsForDroppedMessagesAreJoinedToo(t *testing.T) {
 	in := inbox.New(inbox.Options{Messages: 1, Bytes: 1 << 20, Overflow: inbox.DropOldest}, new(inbox.Counts))
 	for n := range 100 {
-		require.NoError(t, in.Put(inbox.Item{Session: uint64(n)}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Session: uint64(n)}))
 	}
 	in.PutMark(&inbox.Seam{Refetch: true})
-	require.NoError(t, in.Put(inbox.Item{Session: 100}, inbox.FromLink))
+	require.NoError(t, in.Put(inbox.Item{Session: 100}))
 	all, messages := seams(in)
 	require.Len(t, all, 64)
 	require.Equal(t, 1, messages)
@@ -154,7 +154,7 @@ func TestRoomIsSignaledAtEachMessageOfFullInbox(t *testing.T) {
 	in := inbox.New(inbox.Options{Messages: 9, Bytes: 100}, new(inbox.Counts))
 	for _, size := range []int{10, 10, 200} {
 		data := make([]byte, size)
-		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data}, Session: 1}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data}, Session: 1}))
 	}
 	in.Publish()
 	for n := range 3 {
@@ -230,7 +230,7 @@ func TestAnUnknownSizeIsThatOfTheMessageBefore(t *testing.T) {
 	in := inbox.New(inbox.Options{Messages: 10, Bytes: 1 << 20}, new(inbox.Counts))
 	in.Take(context.Background(), new(inbox.Item), make([]byte, 1))
 	put := func(size int) {
-		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: make([]byte, size)}}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: make([]byte, size)}}))
 	}
 	require.Equal(t, 2048, cap(in.Buffer(0)))
 	put(5000)
@@ -257,7 +257,7 @@ func TestMessagesLieBehindEachOtherInAChunk(t *testing.T) {
 	for _, c := range []struct{ size, room int }{{1848, 2048}, {100, 200}, {99, 100}, {1, 1}, {1, 2048}} {
 		data := in.Buffer(c.size)
 		require.Equal(t, c.room, cap(data))
-		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data[:c.size]}}, inbox.FromLink))
+		require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data[:c.size]}}))
 		require.Empty(t, in.Wrong())
 	}
 }
@@ -266,7 +266,7 @@ func TestMessagesLieBehindEachOtherInAChunk(t *testing.T) {
 func TestASliceOfItsOwnIsNotCopied(t *testing.T) {
 	in := inbox.New(inbox.Options{Messages: 10, Bytes: 1 << 20}, new(inbox.Counts))
 	data := []byte("data")
-	require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data[:4:4]}}, inbox.FromLink))
+	require.NoError(t, in.Put(inbox.Item{Message: conn.Message{Data: data[:4:4]}}))
 	var m inbox.Item
 	in.Take(t.Context(), &m, nil)
 	require.Same(t, &data[0], &m.Data[0])
@@ -280,7 +280,7 @@ type collected struct {
 
 func (c collected) put(size, published int) {
 	c.Helper()
-	require.NoError(c, c.Put(inbox.Item{Message: conn.Message{Data: make([]byte, size)}}, inbox.FromLink))
+	require.NoError(c, c.Put(inbox.Item{Message: conn.Message{Data: make([]byte, size)}}))
 	messages, _ := c.Depth()
 	require.EqualValues(c, published, messages)
 }
@@ -326,6 +326,6 @@ func TestAMessageThatIsNotPutLeavesNoChunk(t *testing.T) {
 	c.Skip(conn.Message{Data: c.Buffer(0)})
 	require.Empty(t, c.Wrong())
 	c.put(1, 1)
-	require.ErrorIs(t, c.Put(inbox.Item{Message: conn.Message{Data: c.Buffer(0)}}, inbox.FromLink), inbox.ErrFull)
+	require.ErrorIs(t, c.Put(inbox.Item{Message: conn.Message{Data: c.Buffer(0)}}), inbox.ErrFull)
 	require.Empty(t, c.Wrong())
 }

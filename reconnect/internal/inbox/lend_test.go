@@ -57,7 +57,7 @@ func newLent(t *testing.T) *lent {
 	for range 4 {
 		require.False(t, l.in.Yield(), "the reader has not asked")
 		l.waits()
-		require.NoError(t, l.in.Put(message("put"), inbox.FromLink))
+		require.NoError(t, l.in.Put(message("put")))
 		l.reads("put")
 	}
 	<-l.waits() // a wake-up that nobody has heard
@@ -126,7 +126,7 @@ func TestYieldPublishesFirst(t *testing.T) {
 		l := newLent(t)
 		l.in.Collect(true)
 		for _, text := range []string{"first", "second", "third"} {
-			require.NoError(t, l.in.Put(message(text), inbox.FromLink))
+			require.NoError(t, l.in.Put(message(text)))
 		}
 		l.yields(func() {
 			l.reads("first")
@@ -139,7 +139,7 @@ func TestYieldPublishesFirst(t *testing.T) {
 // A reader that waits at the link hears of what comes to the inbox.
 func TestTheReaderLeavesTheLinkForTheInbox(t *testing.T) {
 	for name, put := range map[string]func(*inbox.Inbox){
-		"a message": func(in *inbox.Inbox) { in.Put(message("beside"), inbox.Beside) },
+		"a message": func(in *inbox.Inbox) { in.PutBeside(message("beside")) },
 		"a seam":    func(in *inbox.Inbox) { in.PutSeam(&inbox.Seam{Session: 6, Lost: 1}) },
 		"a mark":    func(in *inbox.Inbox) { in.PutMark(&inbox.Seam{Session: 6, Refetch: true}) },
 	} {

@@ -18,21 +18,22 @@ import (
 // model is an inbox that is one list, and a producer and a reader that take turns.
 type model struct {
 	*testing.T
-	r       *rand.Rand
-	o       inbox.Options
-	in      *inbox.Inbox
-	counts  inbox.Counts
-	list    []entry // what is published and not read
-	pending []inbox.Item
-	session uint64
-	marked  bool
-	read    []inbox.Item    // with the slices that the reader got, and keeps
-	beside  bool            // messages come beside the link's, too
-	waiting <-chan struct{} // the reader waits here
-	room    <-chan struct{} // the producer waits here
-	bytes   uint64          // of all messages
-	skipped uint64
-	put     uint64
+	r        *rand.Rand
+	o        inbox.Options
+	in       *inbox.Inbox
+	counts   inbox.Counts
+	list     []entry // what is published and not read
+	pending  []inbox.Item
+	session  uint64
+	marked   bool
+	read     []inbox.Item    // with the slices that the reader got, and keeps
+	beside   bool            // messages come beside the link's, too
+	collects bool            // as the last Collect has said
+	waiting  <-chan struct{} // the reader waits here
+	room     <-chan struct{} // the producer waits here
+	bytes    uint64          // of all messages
+	skipped  uint64
+	put      uint64
 }
 
 // entry is a message or a seam.
@@ -107,7 +108,7 @@ func (m *model) fromLink() {
 		return
 	}
 	refused := m.o.Overflow == inbox.Disconnect && m.full()
-	err := m.in.Put(inbox.Item{Message: msg, Session: m.session}, inbox.FromLink)
+	err := m.in.Put(inbox.Item{Message: msg, Session: m.session})
 	require.Equal(m, refused, errors.Is(err, inbox.ErrFull))
 	m.bytes += uint64(len(msg.Data))
 	if refused {
@@ -130,7 +131,7 @@ func (m *model) copy(msg conn.Message) inbox.Item {
 func (m *model) published() {
 	left := int(m.put + m.skipped - m.counts.Messages.Load())
 	require.Less(m, left, 16, "so many are published although more are at hand")
-	require.True(m, left == 0 || m.in.Collects(), "nothing is kept back")
+	require.True(m, left == 0 || m.collects, "nothing is kept back")
 	messages, bytes := m.depth()
 	for _, item := range m.pending[:len(m.pending)-left] {
 		m.list = append(m.list, entry{Item: item})
@@ -203,7 +204,7 @@ func (m *model) fromBeside() {
 		msg.Data = slices.Grow(msg.Data, 100) // it has room for more
 	}
 	refused := m.o.Overflow == inbox.Disconnect && m.full()
-	err := m.in.Put(inbox.Item{Message: msg, Session: m.session}, inbox.Beside)
+	err := m.in.PutBeside(inbox.Item{Message: msg, Session: m.session})
 	require.Equal(m, refused, errors.Is(err, inbox.ErrFull))
 	if !refused {
 		m.list = append(m.list, entry{Item: m.copy(msg)})
@@ -314,7 +315,8 @@ func (m *model) step(what, eager int) {
 		m.in.Publish()
 		m.published()
 		require.Empty(m, m.pending)
-		m.in.Collect(m.r.IntN(3) > 0)
+		m.collects = m.r.IntN(3) > 0
+		m.in.Collect(m.collects)
 	case what == 19 && m.r.IntN(4) == 0:
 		m.lose()
 	case what == 19:

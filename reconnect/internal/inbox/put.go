@@ -7,26 +7,9 @@ import (
 
 // The producer's half of an inbox.
 
-// How says where a message comes from.
-type How uint8
-
-// The ways. The data of the message belongs to the inbox now.
-const (
-	FromLink How = iota // the producer has read the message, perhaps into what Buffer returned
-	Beside              // the message has been counted, and the caller may run beside the producer
-)
-
-// Put appends a message. If there is no room it does what Options.Overflow says; with Block it
-// appends the message all the same.
-func (in *Inbox) Put(m Item, how How) error {
-	if how == Beside {
-		return in.putBeside(m)
-	}
-	return in.put(m)
-}
-
-// put is Put for a message from the link.
-func (in *Inbox) put(m Item) error {
+// Put appends a message that the producer has read, perhaps into what Buffer returned, and owns its data from
+// then on. If the inbox is full, Put applies Options.Overflow; with Block it appends the message.
+func (in *Inbox) Put(m Item) error {
 	in.begun = false
 	if in.refuses() {
 		in.counts.Received(m.Message)
@@ -47,8 +30,8 @@ func (in *Inbox) put(m Item) error {
 	return nil
 }
 
-// putBeside is Put for any other message.
-func (in *Inbox) putBeside(m Item) error {
+// PutBeside is Put for a message that has been counted. The caller may run concurrently with the producer.
+func (in *Inbox) PutBeside(m Item) error {
 	if in.refuses() {
 		return ErrFull
 	}
@@ -71,9 +54,6 @@ func (in *Inbox) Collect(collect bool) {
 	in.collecting = collect
 	in.space = space{} // not known: the next Put publishes, and measures it
 }
-
-// Collects reports what Collect has said last.
-func (in *Inbox) Collects() bool { return in.collecting }
 
 // Skip gives up a message that has come in whole from the link.
 func (in *Inbox) Skip(m conn.Message) {

@@ -11,12 +11,15 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/chunk"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Link is one connection, from its dial to its loss. It is a context that ends with the connection.
 type Link struct {
 	xsync.Context
+	xsync.Slot // held by the one goroutine that writes, once the link is ready; to be first, use acquireFirst
+
 	Conn      conn.Conn
 	Transport conn.Transport // Conn, if it is a Transport; else nil
 	Session   uint64         // its number; does not change once others know the link
@@ -24,7 +27,6 @@ type Link struct {
 	life *Life
 	end  atomic.Pointer[ending]        // nil: we have not ended it
 	shut atomic.Pointer[chan struct{}] // closed when CloseNow has returned; nil: it was not called
-	slot xsync.Slot                    // held by the one goroutine that writes, once the link is ready
 	turn atomic.Uint64                 // what the supervisor does at the reading end
 	rest *rest                         // nil: nothing
 
@@ -50,15 +52,15 @@ type Observer interface {
 
 // rest is what only some links have.
 type rest struct {
-	window   *pace    // guarded by slot; nil: there is no limit
+	window   *pace    // guarded by Slot; nil: there is no limit
 	observer Observer // nil: nobody
 }
 
 // Begin makes l the link of c. No more messages are written by it than the window lets through.
 func (l *Link) Begin(c conn.Conn, life *Life, window budget.Window) {
 	l.Conn, l.life = c, life
-	if p := newPace(window); p != nil {
-		l.rest = &rest{window: p}
+	if window.N > 0 {
+		l.rest = &rest{window: &pace{window: window}}
 	}
 	l.Transport, _ = c.(conn.Transport)
 }
@@ -72,14 +74,6 @@ func (l *Link) window() *pace {
 		return nil
 	}
 	return l.rest.window
-}
-
-// observer returns the observer, nil if there is none.
-func (l *Link) observer() Observer {
-	if l.rest == nil {
-		return nil
-	}
-	return l.rest.observer
 }
 
 // Life returns what all links of the Conn share.
@@ -138,37 +132,36 @@ func (t Turn) Does() Turn { return t & turnMask }
 
 // Resume notes that reading begins again.
 func (l *Link) Resume() {
-	if o := l.observer(); o != nil {
-		o.NoteResumed()
+	if r := l.rest; r != nil && r.observer != nil {
+		r.observer.NoteResumed()
 	}
 	l.turn.Store(l.turn.Load() &^ turnMask)
 }
 
-// Unpause is Resume if l is paused.
+// Unpause is Resume if l is paused: the application keeps the supervisor from reading, or messages that have come
+// during such a pause are still buffered.
 func (l *Link) Unpause() {
-	if l.Paused() {
+	if Turn(l.turn.Load())&turnMask != Reading {
 		l.Resume()
 	}
 }
 
-// Paused reports whether the application keeps the supervisor from reading, or messages that have come
-// during such a pause are still at hand. To ask whether anybody reads, use IsRead.
-func (l *Link) Paused() bool { return l.Turn().Does() != Reading }
-
 // IsRead reports whether a goroutine reads l now. If not, what comes is not noticed: because l is paused,
 // or because the reader of the Conn has left the turn and the supervisor has not taken it yet.
-func (l *Link) IsRead() bool { return !l.Paused() && l.Lead.Load()&LeadMask != LeadFree }
+func (l *Link) IsRead() bool {
+	return Turn(l.turn.Load())&turnMask == Reading && l.Lead.Load()&LeadMask != LeadFree
+}
 
 // Lag notes whether messages have come that the reader has not read yet, while it reads the link itself. The caller has
 // the turn to read.
 func (l *Link) Lag(lags bool) {
-	if l.Lags() != lags {
+	if lags != (l.turn.Load()&lagging != 0) {
 		l.turn.Store(l.turn.Load() ^ lagging)
 	}
 }
 
 // Lags returns what Lag has noted last.
-func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
+func (l *Link) Lags() bool { return l.turn.Load()&lagging != 0 }
 
 // Behind reports whether something may have come that has not been read, and perhaps much.
 func (l *Link) Behind() bool { return !l.IsRead() || l.Lags() }
@@ -473,8 +466,8 @@ func (l *Link) Read(buffer func(size int) []byte) (conn.Message, error) {
 
 // Heard notes a message.
 func (l *Link) Heard() {
-	if o := l.observer(); o != nil {
-		o.NoteHeard()
+	if r := l.rest; r != nil && r.observer != nil {
+		r.observer.NoteHeard()
 	}
 }
 
@@ -507,7 +500,8 @@ func (n *Counts) Wrote(m conn.Message) {
 // Instant is a time by the monotonic clock. It has a third of the size of a [time.Time].
 type Instant = time.Duration
 
-// epoch is a whole second, so that in a bubble of [testing/synctest] Milliseconds rounds in the same way in each process.
+// epoch is a whole second, so that in a bubble of [testing/synctest] Milliseconds rounds in the same way in each
+// process.
 var epoch = wholeSecond(time.Now())
 
 func wholeSecond(t time.Time) time.Time { return t.Add(-time.Duration(t.Nanosecond())) }
@@ -548,4 +542,70 @@ func ReasonOf(err error) backoff.Reason {
 		return backoff.ReasonTimeout
 	}
 	return backoff.ReasonOf(err)
+}
+
+// Page is memory for one message of a link at a time. The memory and the paused mark of the link are kept
+// until the connection is about to block, if it announces that, so that messages already received cost
+// no memory and no mark.
+type Page struct {
+	link   *Link
+	chunk  *chunk.Chunk
+	last   int32 // size of the message before, or chunk.Largest if that is less
+	begun  bool  // a message is being read into the chunk
+	waits  bool  // the connection calls rest before it waits
+	buffer func(size int) []byte
+}
+
+// NewPage returns a page without memory. The caller calls Free in the end.
+func NewPage(l *Link) *Page {
+	p := &Page{link: l}
+	p.buffer = p.room
+	p.waits = l.Transport != nil && l.Transport.BeforeBlock(p.rest)
+	return p
+}
+
+// Read returns the next message, which is valid until Done.
+func (p *Page) Read() (conn.Message, error) { return p.link.Read(p.buffer) }
+
+// room returns memory for a message of that size. Size 0 means that the size is not
+// known, so that the message is expected to be as large as the one before; -1 asks for
+// little room.
+func (p *Page) room(size int) []byte {
+	p.begun = true
+	if size == 0 {
+		size = int(p.last)
+	}
+	if p.chunk != nil && p.chunk.Size() < size {
+		p.Free()
+	}
+	if p.chunk == nil {
+		if p.chunk = chunk.New(size); p.chunk == nil {
+			return nil
+		}
+	}
+	return p.chunk.Room()
+}
+
+// Done notes that nobody needs m any more, and that reading goes on.
+func (p *Page) Done(m conn.Message) {
+	p.last, p.begun = int32(min(len(m.Data), chunk.Largest)), false
+	if !p.waits {
+		p.rest()
+	}
+}
+
+// rest prepares for a wait.
+func (p *Page) rest() {
+	p.link.Unpause()
+	if !p.begun && p.link.Transport != nil {
+		p.Free()
+	}
+}
+
+// Free gives the memory back.
+func (p *Page) Free() {
+	if p.chunk != nil {
+		p.chunk.Free()
+		p.chunk = nil
+	}
 }

@@ -36,7 +36,7 @@ func TestATurnSaysWhatTheSupervisorDoesAndWhichPauseItIs(t *testing.T) {
 		step.do()
 		require.Equal(t, []Turn{step.does, step.pauses}, []Turn{w.Turn().Does(), w.Turn() / nextTurn}, i)
 		require.Equal(t, step.lags, w.Lags(), i)
-		require.Equal(t, step.does != Reading, w.Paused(), i)
+		require.Equal(t, step.does == Reading, w.IsRead(), i)
 		require.Equal(t, step.does != Reading || step.lags, w.Behind(), i)
 		require.Equal(t, watched{resumed: step.resumed}, *o, i)
 	}

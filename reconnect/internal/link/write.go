@@ -15,13 +15,7 @@ import (
 
 // Acquire waits until the caller has the slot: until no other goroutine writes. It returns the
 // cause of ctx if ctx ends first, and [net.ErrClosed] if the life does.
-func (l *Link) Acquire(ctx context.Context) error { return l.slot.Acquire(ctx, &l.life.Context) }
-
-// TryAcquire gets the slot if it is free, and reports whether it did.
-func (l *Link) TryAcquire() bool { return l.slot.TryAcquire() }
-
-// Release gives the slot back.
-func (l *Link) Release() { l.slot.Release() }
+func (l *Link) Acquire(ctx context.Context) error { return l.Slot.Acquire(ctx, &l.life.Context) }
 
 // Batches reports whether Write hands several messages over at once.
 func (l *Link) Batches() bool { return l.Transport != nil }
@@ -61,7 +55,7 @@ func (l *Link) WriteFirst(ctx context.Context, m conn.Message) error {
 	if err := l.acquireFirst(ctx); err != nil {
 		return err
 	}
-	defer l.slot.Release()
+	defer l.Release()
 	err := l.Conn.Write(m)
 	l.Wrote(1)
 	switch {
@@ -81,7 +75,7 @@ func (l *Link) acquireFirst(ctx context.Context) error {
 	if p != nil {
 		sleeps = p.sleeps.Load()
 	}
-	if err := l.slot.AcquireFirst(ctx, &l.life.Context); err != nil {
+	if err := l.AcquireFirst(ctx, &l.life.Context); err != nil {
 		if p != nil && (sleeps%2 == 1 || p.sleeps.Load() != sleeps) { // its holder waited
 			p.late.Store(true)
 		}
@@ -90,7 +84,7 @@ func (l *Link) acquireFirst(ctx context.Context) error {
 	err := l.AwaitWrite(ctx)
 	if err != nil { // there is a window
 		p.late.Store(true)
-		l.slot.Release()
+		l.Release()
 	}
 	return err
 }
@@ -105,7 +99,9 @@ func (l *Link) AwaitWrite(ctx context.Context) error {
 // Wake lets a wait for the window end, because there may be nothing to write any more.
 func (l *Link) Wake() {
 	if l != nil {
-		l.window().wake()
+		if p := l.window(); p != nil {
+			p.woken.Broadcast()
+		}
 	}
 }
 
@@ -120,7 +116,11 @@ func (l *Link) HeldByWindow() bool {
 // nothing reports that there is nothing to write. It ends with ctx, l and life. The caller holds
 // the slot.
 func (l *Link) MayWrite(ctx context.Context, most int, nothing func() bool) (int, error) {
-	return l.window().wait(ctx, &l.life.Context, l, most, nothing)
+	p := l.window()
+	if p == nil {
+		return most, nil
+	}
+	return p.wait(ctx, l, most, nothing)
 }
 
 // AwaitPing waits until a ping may be written, and counts it.
@@ -132,7 +132,7 @@ func (l *Link) AwaitPing(ctx context.Context) error {
 	if err := l.acquireFirst(ctx); err != nil {
 		return err
 	}
-	defer l.slot.Release()
+	defer l.Release()
 	p.wrote(1)
 	return nil
 }
@@ -140,10 +140,12 @@ func (l *Link) AwaitPing(ctx context.Context) error {
 // Wrote notes that n messages were written, or begun. The caller holds the slot, or the link is not
 // ready.
 func (l *Link) Wrote(n int) {
-	if o := l.observer(); o != nil {
-		o.NoteWrote()
+	if r := l.rest; r != nil && r.observer != nil {
+		r.observer.NoteWrote()
 	}
-	l.window().wrote(n)
+	if p := l.window(); p != nil {
+		p.wrote(n)
+	}
 }
 
 // Goodbye ends the conversation in order: see farewell. The caller holds the slot.
@@ -215,8 +217,8 @@ func (l *Link) awaitAnswer() bool {
 	}
 }
 
-// pace is the rolling window of one link, for what we send by it. A nil pace lets all
-// through. Its user holds the slot of the link, so that nobody else writes meanwhile.
+// pace is the rolling window of one link, for what we send by it. Its user holds the slot of the link, so that no
+// other goroutine writes meanwhile.
 type pace struct {
 	window budget.Window
 	woken  xsync.Signal  // the caller of wait may have nothing to write any more
@@ -224,20 +226,10 @@ type pace struct {
 	late   atomic.Bool   // a probe was not written in its time, because of the window
 }
 
-func newPace(w budget.Window) *pace {
-	if w.N == 0 {
-		return nil
-	}
-	return &pace{window: w}
-}
-
 // wait waits until a message may be written, and returns how many may, most at most. It ends
-// with ctx, life and l, with an error, and with 0 if there is nothing to write, which it asks
+// with ctx, l and the life of l, with an error, and with 0 if there is nothing to write, which it asks
 // before each wait and when it is woken. Without nothing, there always is.
-func (p *pace) wait(ctx context.Context, life *xsync.Context, l *Link, most int, nothing func() bool) (int, error) {
-	if p == nil {
-		return most, nil
-	}
+func (p *pace) wait(ctx context.Context, l *Link, most int, nothing func() bool) (int, error) {
 	for {
 		at := time.Now()
 		if n := p.window.Free(at); n > 0 {
@@ -247,14 +239,14 @@ func (p *pace) wait(ctx context.Context, life *xsync.Context, l *Link, most int,
 		if nothing != nil && nothing() {
 			return 0, nil
 		}
-		if err := p.sleep(ctx, life, l, woken, p.window.At(at).Sub(at)); err != nil {
+		if err := p.sleep(ctx, l, woken, p.window.At(at).Sub(at)); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // sleep waits for d, until it is woken, or until ctx, life or l ends, which is an error.
-func (p *pace) sleep(ctx context.Context, life *xsync.Context, l *Link, woken <-chan struct{}, d time.Duration) error {
+func (p *pace) sleep(ctx context.Context, l *Link, woken <-chan struct{}, d time.Duration) error {
 	p.sleeps.Add(1)
 	defer p.sleeps.Add(1)
 	timer := time.NewTimer(d)
@@ -268,24 +260,15 @@ func (p *pace) sleep(ctx context.Context, life *xsync.Context, l *Link, woken <-
 		return context.Cause(ctx)
 	case <-l.Done():
 		return l.Cause(net.ErrClosed)
-	case <-life.Done():
+	case <-l.life.Done():
 		return net.ErrClosed
-	}
-}
-
-// wake lets a wait ask again whether there is nothing to write.
-func (p *pace) wake() {
-	if p != nil {
-		p.woken.Broadcast()
 	}
 }
 
 // wrote notes that n messages were written, or begun.
 func (p *pace) wrote(n int) {
-	if p != nil {
-		at := time.Now()
-		for range n {
-			p.window.Take(at)
-		}
+	at := time.Now()
+	for range n {
+		p.window.Take(at)
 	}
 }

@@ -141,7 +141,7 @@ func (r *reporter) end() {
 	running := r.running
 	r.mu.Unlock()
 	if running { // in a goroutine of its own, which a hook that Await calls may end
-		<-xsync.Go(func() { r.o.Await(xsync.Go(r.runs.Wait).Done(), "OnReceipt") }).Done()
+		<-xsync.Go(func() { r.o.Await(xsync.Go(r.runs.Wait).Done, "OnReceipt") }).Done
 	}
 	r.runs.Wait()
 }

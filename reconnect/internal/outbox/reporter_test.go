@@ -50,8 +50,8 @@ func TestEndWaitsForOnReceiptAlthoughAwaitDoesNotReturn(t *testing.T) {
 		go r.run()
 		synctest.Wait()
 		ends := xsync.Go(r.end)
-		<-ends.Done()
-		require.True(t, ends.Returned())
+		<-ends.Done
+		require.True(t, ends.Returned)
 		require.True(t, returned)
 	})
 }

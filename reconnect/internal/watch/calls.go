@@ -65,7 +65,7 @@ func (c *Calls) Enter(name *string) (outer *string) {
 	outer = c.name.Load()
 	c.call.Add(1)
 	c.name.Store(name)
-	if name != nil && name != &Elsewhere && name != &Serve {
+	if name != nil && name != &Elsewhere && name != &Serve && !c.armed.Load() {
 		c.Arm()
 	}
 	return outer

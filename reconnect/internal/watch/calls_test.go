@@ -172,8 +172,8 @@ func TestStopTimerReturnsAlthoughOverdueDoesNot(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		stops := xsync.Go(func() { StopTimer(&leaving{}, &timer, "Probe") })
-		<-stops.Done()
-		require.True(t, stops.Returned())
+		<-stops.Done
+		require.True(t, stops.Returned)
 		require.True(t, returned)
 	})
 }

@@ -70,8 +70,18 @@ func (w *Liveness) Prepare(s *Shared, c conn.Conn) (notes bool) {
 
 // Start begins to watch l, which is ready, if there is a way to probe it.
 func (w *Liveness) Start(l *link.Link) {
-	if w.link = l; w.asks {
-		w.begin()
+	w.link = l
+	if w.asks { // the silence counts from here
+		w.Heard()
+		w.mono = link.Now()
+		w.from, w.probed, w.half = w.mono, w.mono, w.mono
+		w.wall = w.shared.Liveness.Now().UnixNano()
+		switch {
+		case w.learns():
+			w.set(0)
+		case w.watches():
+			w.set(w.third())
+		}
 	}
 	w.began.Store(true)
 	if w.check.Load() != 0 { // Check has come before that
@@ -79,22 +89,10 @@ func (w *Liveness) Start(l *link.Link) {
 	}
 }
 
-// begin begins to count the silence, and sets the timer.
-func (w *Liveness) begin() {
-	w.Heard()
-	w.mono = link.Now()
-	w.from, w.probed, w.half = w.mono, w.mono, w.mono
-	w.wall = w.shared.Liveness.Now().UnixNano()
-	switch {
-	case w.learns():
-		w.set(0)
-	case w.watches():
-		w.set(w.third())
-	}
-}
-
 // watches reports whether the peer is probed without a Check.
-func (w *Liveness) watches() bool { return w.limited() || w.shared.Liveness.ProbeEvery > 0 }
+func (w *Liveness) watches() bool {
+	return w.shared.Liveness.Limit > 0 || w.shared.Liveness.ProbeEvery > 0
+}
 
 // awaits reports whether an answer is awaited.
 func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
@@ -108,8 +106,8 @@ func (w *Liveness) set(d time.Duration) {
 	if w.awaits() {
 		d = min(d, pulse(w.third()))
 	}
-	if w.shared.Liveness.Probe != nil && w.limited() { // silence finds the answer
-		d = min(d, w.firstThird())
+	if o := w.shared.Liveness; o.Probe != nil && o.Limit > 0 { // silence finds the answer
+		d = min(d, o.third())
 	}
 	d = max(d, 0)
 	w.half = link.Now() + d/2
@@ -175,38 +173,17 @@ func (w *Liveness) Silence() time.Duration {
 // Silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
 // goroutine may call it.
 func (w *Liveness) Silent() bool {
-	return w.began.Load() && w.asks && w.limited() && w.link.IsRead() && w.Silence() >= w.firstThird()*3/2
+	if !w.began.Load() || !w.asks {
+		return false
+	}
+	o := w.shared.Liveness
+	return o.Limit > 0 && w.link.IsRead() && w.Silence() >= o.third()*3/2
 }
 
 // third is the time after which a silent peer is probed, and a limit on each probe.
 func (w *Liveness) third() time.Duration {
-	if w.limited() {
-		return w.patience().stretch(w.firstThird())
-	}
-	return w.firstThird()
+	return w.shared.Liveness.third() << w.shared.patience.Load()
 }
-
-// firstThird is third without patience.
-func (w *Liveness) firstThird() time.Duration {
-	switch {
-	case w.limited():
-		return max(w.shared.Liveness.Limit/3, 1)
-	case w.watches():
-		return w.shared.Liveness.ProbeEvery
-	}
-	return checkLimit
-}
-
-// stated is a third of the limit that the options have, or checkLimit if they have none.
-func (w *Liveness) stated() time.Duration {
-	if w.limited() {
-		return w.firstThird()
-	}
-	return checkLimit
-}
-
-// limited reports whether a silent peer is cut off.
-func (w *Liveness) limited() bool { return w.shared.Liveness.Limit > 0 }
 
 // heard returns when the last byte came, or a moment before that.
 func (w *Liveness) heard() link.Instant {
@@ -229,7 +206,7 @@ func (w *Liveness) silence() time.Duration {
 		w.answered(time.Duration(link.Milliseconds(heard)-w.asked) * time.Millisecond)
 	}
 	silence := at - max(heard, w.from)
-	if w.limited() && silence >= w.shared.Liveness.Limit {
+	if limit := w.shared.Liveness.Limit; limit > 0 && silence >= limit {
 		w.lesson |= lessonPatient
 	}
 	return silence
@@ -290,7 +267,7 @@ func (w *Liveness) rest() {
 	}
 	next := w.third()
 	if w.learns() { // as soon as somebody reads
-		next = pulse(w.firstThird())
+		next = pulse(w.shared.Liveness.third())
 	}
 	if w.watches() {
 		w.set(next)
@@ -306,19 +283,22 @@ func (w *Liveness) every() bool {
 // judge is a tick while the link is read.
 func (w *Liveness) judge(checked, suspended bool) {
 	silence := w.silence() // first, because an answer may change the limit
-	third := w.third()
+	third, limited := w.third(), w.shared.Liveness.Limit > 0
 	// The timer may be late, by as much as the process or the page was stopped. So a verdict
 	// needs a third of the limit after each probe, too, and not the silence alone.
 	answerable := w.probes == 0 || w.mono-w.counted >= third
-	due := w.limited() && silence >= third*time.Duration(w.probes+1) && answerable
+	due := limited && silence >= third*time.Duration(w.probes+1) && answerable
 	switch {
 	case silence >= third*3 && w.probes >= 2 && answerable, w.deadline != 0 && w.mono >= w.deadline:
 		w.link.Cut(ErrSilent)
 		return
 	case suspended || checked || due || w.every() || w.learns():
 		limit := third
-		if checked || suspended && !w.limited() {
-			limit = min(w.stated(), checkLimit)
+		switch {
+		case checked && limited:
+			limit = min(w.shared.Liveness.third(), checkLimit)
+		case checked || suspended && !limited:
+			limit = checkLimit
 		}
 		if !w.ask(silence, limit, due, suspended || checked) {
 			return
@@ -334,7 +314,7 @@ func (w *Liveness) judge(checked, suspended bool) {
 // next sets the timer to when there is something to do again.
 func (w *Liveness) next(silence, third time.Duration) {
 	next := third
-	if w.limited() {
+	if w.shared.Liveness.Limit > 0 {
 		next = third*time.Duration(w.probes+1) - silence
 	}
 	if w.probes > 0 {
@@ -366,7 +346,7 @@ func (w *Liveness) paused() bool {
 		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
 		return !w.link.IsRead()
 	}
-	if since := w.mono - w.since; w.limited() && since >= w.shared.Liveness.Limit {
+	if since, limit := w.mono-w.since, w.shared.Liveness.Limit; limit > 0 && since >= limit {
 		if since >= 2*w.reported {
 			w.reported = since
 			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })
@@ -398,9 +378,6 @@ const (
 	lessonAsked                      // Liveness.Probe has asked, and nothing has come since
 )
 
-// stretch returns d, which is for the first limit, for the limit as it is.
-func (p patience) stretch(d time.Duration) time.Duration { return d << p }
-
 // answered returns the patience after a probe that was answered after took: none if that was
 // within two thirds of the first limit.
 func (p patience) answered(took, first time.Duration) patience {
@@ -422,19 +399,16 @@ func (p patience) ended(l lesson) patience {
 	return 0
 }
 
-// patience returns that of the Conn.
-func (w *Liveness) patience() patience { return patience(w.shared.patience.Load()) }
-
 // learns reports whether the session is to be probed, whatever has come from the peer, to find out
 // whether the patience is still needed.
 func (w *Liveness) learns() bool {
-	return w.limited() && w.lesson&lessonProbed == 0 && w.patience() > 0
+	return w.lesson&lessonProbed == 0 && w.shared.patience.Load() > 0
 }
 
 // answered learns from the answer to a probe, which came after took.
 func (w *Liveness) answered(took time.Duration) {
 	w.lesson &^= lessonAsked
-	if p := w.patience(); p > 0 {
+	if p := patience(w.shared.patience.Load()); p > 0 {
 		w.shared.patience.Store(uint32(p.answered(took, w.shared.Liveness.Limit)))
 	}
 }
@@ -445,7 +419,8 @@ func (w *Liveness) Ended(err error) {
 	if errors.Is(err, ErrSilent) {
 		w.lesson |= lessonSilent
 	}
-	if w.limited() {
-		w.shared.patience.Store(uint32(w.patience().ended(w.lesson)))
+	if w.shared.Liveness.Limit > 0 {
+		p := patience(w.shared.patience.Load())
+		w.shared.patience.Store(uint32(p.ended(w.lesson)))
 	}
 }

@@ -17,14 +17,14 @@ type Shared struct {
 	KeepAlive *KeepAliveOptions // nil: nothing is written
 	Report    Report
 
-	patience atomic.Uint32 // with a peer that is silent
+	patience atomic.Uint32 // with a peer that is silent; 0 without a limit
 	stalls   atomic.Int32  // sessions in a row without data
 }
 
 // SlowAfter returns how long a function of the user's may take until SlowHandler reports it.
 func (s *Shared) SlowAfter() time.Duration {
-	if limit := s.Liveness.Limit; limit > 0 {
-		return max(limit/3, 1)
+	if s.Liveness.Limit > 0 {
+		return s.Liveness.third()
 	}
 	return SlowAfter
 }
@@ -35,6 +35,17 @@ type LivenessOptions struct {
 	Probe      func(ctx context.Context, write func(conn.Message) error) error
 	ProbeEvery time.Duration
 	Now        func() time.Time // the wall clock
+}
+
+// third is a third of the limit on silence; without a limit, how often the peer is probed, or checkLimit.
+func (o *LivenessOptions) third() time.Duration {
+	switch {
+	case o.Limit > 0:
+		return max(o.Limit/3, 1)
+	case o.ProbeEvery > 0:
+		return o.ProbeEvery
+	}
+	return checkLimit
 }
 
 // StallOptions has the fields of reconnect.Stall.
@@ -63,7 +74,7 @@ type Report interface {
 func StopTimer(r Report, t *xsync.Timer, function string) {
 	t.Stop()
 	if t.Calling() {
-		<-xsync.Go(func() { r.Await(xsync.Go(t.Wait).Done(), function) }).Done()
+		<-xsync.Go(func() { r.Await(xsync.Go(t.Wait).Done, function) }).Done
 	}
 	t.Wait()
 }

@@ -4,27 +4,24 @@ import "errors"
 
 // Call is a call of a user's function in a goroutine of its own.
 type Call struct {
-	done     chan struct{}
-	returned bool
+	Done <-chan struct{} // closed when the function has ended
+
+	// Returned reports whether the function has returned, and has not called [runtime.Goexit], as the Fatal
+	// methods of package testing do. It is valid once Done is closed.
+	Returned bool
 }
 
 // Go calls f in a goroutine that ends with f. The caller waits for Done.
 func Go(f func()) *Call {
-	c := &Call{done: make(chan struct{})}
+	done := make(chan struct{})
+	c := &Call{Done: done}
 	go func() {
-		defer close(c.done)
+		defer close(done)
 		f()
-		c.returned = true
+		c.Returned = true
 	}()
 	return c
 }
-
-// Done returns a channel that is closed when the function has ended.
-func (c *Call) Done() <-chan struct{} { return c.done }
-
-// Returned reports whether the function has returned. Call it after Done. False means that
-// the function called [runtime.Goexit], as the Fatal methods of package testing do.
-func (c *Call) Returned() bool { return c.returned }
 
 // Guard calls f. If f does not return, because it panics or calls [runtime.Goexit], Guard
 // calls otherwise.

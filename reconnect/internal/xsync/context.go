@@ -46,7 +46,7 @@ func (c *Context) Ended() bool { return c.ended.Load() }
 
 // Err returns nil before the end and context.Canceled after it.
 func (c *Context) Err() error {
-	if c.Ended() {
+	if c.ended.Load() {
 		return context.Canceled
 	}
 	return nil

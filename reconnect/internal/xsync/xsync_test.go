@@ -68,7 +68,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	}
 	waiters.Wait()
 	close(done)
-	<-others.Done()
+	<-others.Done
 	require.EqualValues(t, 2*rounds, seen.Load())
 }
 
@@ -204,10 +204,10 @@ func TestWaitLastsUntilTheRunningCallOfATimerReturns(t *testing.T) {
 
 func TestACallThatDidNotReturnSaysSo(t *testing.T) {
 	returned, left := xsync.Go(func() {}), xsync.Go(runtime.Goexit)
-	<-returned.Done()
-	<-left.Done()
-	require.True(t, returned.Returned())
-	require.False(t, left.Returned())
+	<-returned.Done
+	<-left.Done
+	require.True(t, returned.Returned)
+	require.False(t, left.Returned)
 }
 
 func TestAFlagStaysUpUntilItIsLowered(t *testing.T) {
@@ -232,7 +232,7 @@ func TestGuardCallsTheOtherFunctionIfTheFirstDoesNotReturn(t *testing.T) {
 	xsync.Guard(func() {}, otherwise)
 	require.Zero(t, calls)
 	require.Panics(t, func() { xsync.Guard(func() { panic("x") }, otherwise) })
-	<-xsync.Go(func() { xsync.Guard(runtime.Goexit, otherwise) }).Done()
+	<-xsync.Go(func() { xsync.Guard(runtime.Goexit, otherwise) }).Done
 	require.Equal(t, 2, calls)
 }
 

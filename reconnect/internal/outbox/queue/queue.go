@@ -93,17 +93,17 @@ func (q *Queue[T]) makeRoom(item *Item[T], now time.Time) error {
 		return &FullError{Size: item.Size, Limit: q.Bytes}
 	}
 	old := q.keys[item.Key] // nil unless the policy is ReplaceKey
-	if !q.fits(item, old) {
+	fits := q.fits(item, old)
+	if !fits {
 		q.Expire(now)
 		old = q.keys[item.Key]
+		fits = q.fits(item, old)
 	}
-	if !q.fits(item, old) {
-		if q.Full != DropOldest {
-			return &FullError{Messages: q.count, Bytes: q.bytes, Size: item.Size}
-		}
-		for !q.fits(item, nil) {
-			q.drop(q.oldest(), Displaced)
-		}
+	if !fits && q.Full != DropOldest {
+		return &FullError{Messages: q.count, Bytes: q.bytes, Size: item.Size}
+	}
+	for ; !fits; fits = q.fits(item, nil) {
+		q.drop(q.oldest(), Displaced)
 	}
 	if old != nil {
 		q.drop(old, Replaced)
