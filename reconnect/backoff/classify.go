@@ -1,18 +1,5 @@
 package backoff
 
-import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"io"
-	"net"
-	"slices"
-	"syscall"
-	"time"
-
-	"github.com/redial-go/redial/internal/errs"
-)
-
 // Classify returns the default verdict on how a try or a session ended. It has a verdict for every error,
 // and looks at types only, never at texts. The first of these that err, or anything it wraps, is or has,
 // decides:
@@ -57,15 +44,7 @@ func Classify(err error) Verdict {
 	if err == nil {
 		return Verdict{}
 	}
-	v := verdictOf(err)
-	errs.Find(err, func(e interface{ RetryAfter() (time.Duration, bool) }) bool {
-		wait, ok := e.RetryAfter()
-		if ok {
-			v.RetryAfter = wait
-		}
-		return ok
-	})
-	return v.Bounded()
+	return verdictOf(signsOf(err))
 }
 
 // ClassifyRefusals is [Classify], but it knows the close codes by which servers refuse a login. Use it where
@@ -79,11 +58,13 @@ func Classify(err error) Verdict {
 //
 // A mark, such as of [Permanent], and an HTTP status still come first.
 func ClassifyRefusals(err error) Verdict {
-	v := Classify(err)
-	if statusOf(err) != 0 || errs.Find(err, func(interface{ Verdict() Verdict }) bool { return true }) {
-		return v
+	if err == nil {
+		return Verdict{}
 	}
-	switch code := closeCodeOf(err); {
+	s := signsOf(err)
+	v := verdictOf(s)
+	switch code := s.closeCode; {
+	case s.hasVerdict, s.status != 0: // they come first
 	case code == 4401:
 		v.Class = ClassRefresh
 	case code == 4403, code >= 3500 && code <= 3999, code >= 4500 && code <= 4999:
@@ -92,29 +73,22 @@ func ClassifyRefusals(err error) Verdict {
 	return v
 }
 
-func verdictOf(err error) (v Verdict) {
-	if errs.Find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }) {
-		return v
+// verdictOf returns the verdict on an error with the signs s.
+func verdictOf(s signs) (v Verdict) {
+	switch {
+	case s.hasVerdict:
+		v = s.verdict
+	case s.status != 0:
+		v = ofStatus(s.status)
+	case s.closeCode != 0:
+		v = ofClose(s.closeCode)
+	default:
+		v = ofNetwork(s.kinds)
 	}
-	if code := statusOf(err); code != 0 {
-		return ofStatus(code)
+	if s.hasRetryAfter {
+		v.RetryAfter = s.retryAfter
 	}
-	if code := closeCodeOf(err); code != 0 {
-		return ofClose(code)
-	}
-	return ofNetwork(err)
-}
-
-// statusOf returns the HTTP status of a refused handshake, 0 if err has none.
-func statusOf(err error) (code int) {
-	errs.Find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 })
-	return code
-}
-
-// closeCodeOf returns the code of a close frame, 0 if err has none.
-func closeCodeOf(err error) (code int) {
-	errs.Find(err, func(e interface{ CloseCode() int }) bool { code = max(e.CloseCode(), 0); return code > 0 })
-	return code
+	return v.Bounded()
 }
 
 // lenient is the verdict on an error that a person may have to mend.
@@ -149,68 +123,18 @@ func ofClose(code int) Verdict {
 	return Verdict{Class: ClassRetry}
 }
 
-func ofNetwork(err error) Verdict {
+func ofNetwork(k kinds) Verdict {
 	switch {
-	case isTLS(err):
+	case k&isTLS != 0:
 		return lenient
-	case isNoSuchHost(err), isOneOf(err, deniedErrors):
+	case k&(isNoHost|isDenied) != 0:
 		return Verdict{Class: ClassSlow, Lenient: true, Local: true}
-	case has[*net.DNSError](err):
+	case k&isDNS != 0:
 		return Verdict{Class: ClassRetry}
-	case isOneOf(err, localErrors):
+	case k&isLocal != 0:
 		return Verdict{Class: ClassRetry, Local: true}
-	case isTimeout(err):
+	case k&isTimeout != 0:
 		return Verdict{Class: ClassOverload}
 	}
-	return Verdict{Class: ClassRetry, Refused: isOneOf(err, refusedErrors)}
-}
-
-// isNoSuchHost reports whether a name server has said that there is no such host. A name server that did not
-// answer has said nothing.
-func isNoSuchHost(err error) bool {
-	return errs.Find(err, func(e *net.DNSError) bool { return e.IsNotFound && !e.IsTemporary && !e.IsTimeout })
-}
-
-func isTimeout(err error) bool {
-	return isOneOf(err, timeoutErrors) || errs.Find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() })
-}
-
-func isOneOf(err error, errs []error) bool {
-	return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
-}
-
-var (
-	localErrors = append([]error{ // our own machine has failed
-		syscall.EMFILE, syscall.ENFILE, // too many open files
-		syscall.EADDRNOTAVAIL, // no such local address, or no port left
-		syscall.ENOBUFS,       // no buffer space
-		syscall.ENETUNREACH,   // no route to the network
-	}, wsaLocal...)
-	deniedErrors = append([]error{syscall.EACCES, syscall.EPERM}, wsaDenied...) // our own machine forbids it
-
-	timeoutErrors = append([]error{syscall.ETIMEDOUT}, wsaTimeout...)
-	refusedErrors = append([]error{syscall.ECONNREFUSED, syscall.ECONNRESET}, wsaRefused...)
-
-	streamBreaks = []error{io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed}
-)
-
-func isTLS(err error) bool {
-	return has[*tls.CertificateVerificationError](err) ||
-		has[x509.CertificateInvalidError](err) ||
-		has[x509.HostnameError](err) ||
-		has[x509.UnknownAuthorityError](err) ||
-		has[x509.SystemRootsError](err) ||
-		has[x509.ConstraintViolationError](err) ||
-		has[x509.InsecureAlgorithmError](err) ||
-		has[x509.UnhandledCriticalExtension](err) ||
-		has[tls.RecordHeaderError](err) ||
-		has[tls.AlertError](err) ||
-		// Over TCP crypto/tls wraps an alert of the peer, whose type is not
-		// exported, in this operation and nothing else.
-		errs.Find(err, func(e *net.OpError) bool { return e.Op == "remote error" })
-}
-
-func has[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+	return Verdict{Class: ClassRetry, Refused: k&isRefused != 0}
 }

@@ -191,6 +191,15 @@ func TestNoStatusMeansLookOn(t *testing.T) {
 	require.Equal(t, backoff.ClassOverload, backoff.Classify(errors.Join(answered(0), closed(-1), closed(1013))).Class)
 }
 
+func TestFirstStatusAndCloseCodeCount(t *testing.T) {
+	for _, err := range []error{
+		errors.Join(answered(503), answered(404)), errors.Join(answered(503), answered(0)),
+		errors.Join(closed(1013), closed(1002)), errors.Join(closed(1013), closed(-1)),
+	} {
+		require.Equal(t, backoff.ClassOverload, backoff.Classify(err).Class, "%v", err)
+	}
+}
+
 // masked shows another error through errors.As only.
 type masked struct{ status answered }
 
@@ -205,6 +214,64 @@ func (m masked) As(target any) bool {
 
 func TestAnErrorMayAnswerThroughAs(t *testing.T) {
 	require.Equal(t, backoff.ClassStop, backoff.Classify(fmt.Errorf("dial: %w", masked{410})).Class)
+}
+
+// hidden shows another error through errors.As only, as the error of a lost question does.
+type hidden struct{ cause error }
+
+func (hidden) Error() string        { return "hidden" }
+func (h hidden) As(target any) bool { return errors.As(h.cause, target) }
+
+func TestHiddenErrorCountsAsItself(t *testing.T) {
+	operation := func(op string) error { return &net.OpError{Op: op, Net: "tcp", Err: errors.New("no idea")} }
+	for _, err := range []error{
+		judged(backoff.ClassRefresh), reasoned(backoff.ReasonStalled), answered(503), closed(1013), tardy(time.Minute),
+		context.DeadlineExceeded, operation("read"), operation("remote error"), &net.DNSError{IsNotFound: true},
+		&tls.CertificateVerificationError{Err: errors.New("expired")}, tls.RecordHeaderError{}, tls.AlertError(40),
+		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: &x509.Certificate{}},
+		x509.UnknownAuthorityError{}, x509.SystemRootsError{}, x509.ConstraintViolationError{},
+		x509.InsecureAlgorithmError(0), x509.UnhandledCriticalExtension{}, &onlyNetwork{}, late(true),
+		errors.Join(late(false), &onlyNetwork{}), errors.Join(&onlyNetwork{}, operation("remote error")),
+		&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}},
+		backoff.RetryAfter(refused{}, time.Second), errors.Join(reasoned(backoff.ReasonOpen), refused{}),
+		errors.Join(closed(1013), refused{}), errors.Join(judged(backoff.ClassSlow), refused{}),
+	} {
+		require.Equal(t, backoff.Classify(err), backoff.Classify(hidden{err}), "%T", err)
+		require.Equal(t, backoff.ReasonOf(err), backoff.ReasonOf(fmt.Errorf("asked: %w", hidden{err})), "%T", err)
+	}
+}
+
+// refused has each method by which an error can provide something.
+type refused struct{}
+
+func (refused) Error() string                     { return "refused" }
+func (refused) Verdict() backoff.Verdict          { return backoff.Verdict{Class: backoff.ClassRefresh} }
+func (refused) Reason() backoff.Reason            { return backoff.ReasonStalled }
+func (refused) StatusCode() int                   { return 429 }
+func (refused) CloseCode() int                    { return 1002 }
+func (refused) RetryAfter() (time.Duration, bool) { return time.Minute, true }
+
+// late is an error with a method Timeout, and no net.Error.
+type late bool
+
+func (late) Error() string   { return "late" }
+func (l late) Timeout() bool { return bool(l) }
+
+// onlyNetwork is a net.Error of a type of its own.
+type onlyNetwork struct{}
+
+func (*onlyNetwork) Error() string   { return "network" }
+func (*onlyNetwork) Timeout() bool   { return false }
+func (*onlyNetwork) Temporary() bool { return false }
+
+func TestRefusedOrResetConnectionIsRefused(t *testing.T) {
+	for _, err := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET} {
+		want := backoff.Verdict{Class: backoff.ClassRetry, Refused: true}
+		require.Equal(t, want, backoff.Classify(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)}))
+	}
+	for _, err := range []error{syscall.EHOSTUNREACH, io.EOF, net.ErrClosed, io.ErrUnexpectedEOF} {
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry}, backoff.Classify(err), "%v", err)
+	}
 }
 
 // Promise 9: it is cut at an hour, and means nothing with Stop.

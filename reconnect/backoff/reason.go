@@ -1,13 +1,5 @@
 package backoff
 
-import (
-	"errors"
-	"io"
-	"net"
-
-	"github.com/redial-go/redial/internal/errs"
-)
-
 // Reason is why a try failed or a session ended, as one of a small closed set. It is made of types and
 // codes and never of the text of a peer, so that it is safe as the label of a metric. A verdict says what
 // to do about an error, a reason names the error.
@@ -59,28 +51,28 @@ func (r Reason) String() string {
 // method CloseCode() int of a close frame; an error of TLS, of DNS, of our own machine; a refused or reset
 // connection; a timeout; the end of a stream; any other [net.Error]. ReasonOther stands for all else, nil
 // included.
-func ReasonOf(err error) (r Reason) {
-	status, closed := statusOf(err), closeCodeOf(err)
-	switch {
-	case errs.Find(err, func(e interface{ Reason() Reason }) bool { r = e.Reason(); return true }):
-		return r
-	case status != 0:
-		return statusReason(status)
-	case closed != 0:
-		return closeReason(closed)
-	case isTLS(err):
+func ReasonOf(err error) Reason {
+	s := signsOf(err)
+	switch k := s.kinds; {
+	case s.hasReason:
+		return s.reason
+	case s.status != 0:
+		return statusReason(s.status)
+	case s.closeCode != 0:
+		return closeReason(s.closeCode)
+	case k&isTLS != 0:
 		return ReasonTLS
-	case has[*net.DNSError](err):
+	case k&isDNS != 0:
 		return ReasonDNS
-	case isOneOf(err, localErrors), isOneOf(err, deniedErrors):
+	case k&(isLocal|isDenied) != 0:
 		return ReasonLocal
-	case isOneOf(err, refusedErrors):
+	case k&isRefused != 0:
 		return ReasonRefused
-	case isTimeout(err):
+	case k&isTimeout != 0:
 		return ReasonTimeout
-	case errors.Is(err, io.EOF):
+	case k&isEOF != 0:
 		return ReasonHangup
-	case has[net.Error](err), isOneOf(err, streamBreaks):
+	case k&(isNetwork|isBreak) != 0:
 		return ReasonNetwork
 	}
 	return ReasonOther

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/redial-go/redial/internal/errs"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -59,8 +59,27 @@ func (e *Error) Is(target error) bool { return e.ended != nil && e.ended == targ
 // Timeout reports whether time ran out: a deadline, MaxElapsed, or the limit on the last
 // try.
 func (e *Error) Timeout() bool {
-	slow := func(t interface{ Timeout() bool }) bool { return t.Timeout() }
-	return e.late || e.ended == context.DeadlineExceeded || errs.Find(e.Err, slow)
+	return e.late || e.ended == context.DeadlineExceeded || timedOut(e.Err)
+}
+
+// timedOut reports whether err, or anything that it wraps, has a method Timeout that returns true.
+func timedOut(err error) bool {
+	if t, ok := err.(interface{ Timeout() bool }); ok && t.Timeout() {
+		return true
+	}
+	if hidden, ok := err.(interface{ As(any) bool }); ok {
+		var t interface{ Timeout() bool }
+		if hidden.As(&t) && t.Timeout() {
+			return true
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return timedOut(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), timedOut)
+	}
+	return false
 }
 
 // note keeps err, unless err only says that ctx has ended.
