@@ -50,12 +50,6 @@ type Options[K comparable] struct {
 	// have to read the answer. The data is valid until Late returns. Late answers never reach
 	// the reader of the Conn. Default: late answers are only counted.
 	Late func(m reconnect.Message)
-
-	// Ends is called with an answer that no question waits for. It reports whether m only says that an
-	// earlier answer was the last, as complete does in graphql-ws. Such a message does not count as late,
-	// and goes no further. (If a question waits, m is its answer.) Ends must be quick, and must not keep
-	// the data. Default: there is no such message.
-	Ends func(m reconnect.Message) bool
 }
 
 const defaultInFlight = 1024
@@ -138,7 +132,7 @@ func (c *Client[K]) receive(m reconnect.Message) bool {
 		q.answer.Data = make([]byte, len(m.Data))
 		copy(q.answer.Data, m.Data)
 		close(q.done)
-	} else if c.o.Ends == nil || !c.o.Ends(m) {
+	} else {
 		c.late(m)
 	}
 	return true

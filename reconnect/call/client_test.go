@@ -3,7 +3,6 @@ package call_test
 import (
 	"context"
 	"math"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,29 +269,6 @@ func TestNextNeverRepeats(t *testing.T) {
 	client, err := call.New(&call.Options[uint64]{ID: func(reconnect.Message) (uint64, bool) { return 0, false }})
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 2, 3}, []uint64{client.Next(), client.Next(), client.Next()})
-}
-
-// The complete of graphql-ws comes after the answer, and does not count as late, also if the question was given up. An
-// answer to that question still counts as late after it.
-func TestTheEndOfAnAnswerIsNotLate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.o.Ends = func(m reconnect.Message) bool { return strings.HasSuffix(string(m.Data), " complete") }
-		s.open(nil)
-		peer := s.accept()
-		a := s.ask("1 a")
-		answer(peer, "1 A", "1 complete")
-		a.wantAnswer("1 A")
-		b := s.ask("1 b") // an empty stream
-		answer(peer, "1 complete")
-		b.wantAnswer("1 complete")
-		ctx, cancel := context.WithCancel(t.Context())
-		s.do(ctx, request("2 c"))
-		cancel()
-		synctest.Wait()
-		answer(peer, "2 complete", "2 C")
-		require.Equal(t, []string{"2 C"}, s.late)
-		require.Equal(t, call.Stats{Asked: 3, Answered: 2, GivenUp: 1, Late: 1}, s.client.Stats())
-	})
 }
 
 // Each of the two sessions of a rotation has a question with this id. The first one was given up.

@@ -66,8 +66,8 @@
 // question has the id by then. Ids that never repeat, such as the numbers of [Client.Next], avoid all
 // of this.
 //
-// A message that only says that an answer was the last, such as complete in graphql-ws, does not count as late
-// if Options.Ends reports it.
+// A message that only says that an answer was the last, such as complete in graphql-ws, is late as well: let
+// Options.Late ignore it, or let Options.ID report false for it, so that it goes to the reader of the Conn.
 //
 // If anything else on the same Conn has ids, such as another Client, these ids must look different,
 // for instance by a prefix, and Options.ID must report false for them. A question with a stream of
