@@ -26,13 +26,12 @@
 // A suspended machine is always a change. These are none:
 //
 //   - A lease is renewed, a container starts, or a route to one other network appears.
-//   - The network goes away and comes back the same before the Watcher looks: see
-//     [Options].Settle.
+//   - The network goes away and comes back the same before the Watcher looks.
 //
 // # How the Watcher notices
 //
-// Linux announces changes by rtnetlink. The Watcher looks at the network when a burst of
-// announcements is over, and every [Options].Interval. Elsewhere:
+// Linux announces changes by rtnetlink. A change comes as a burst of announcements: the Watcher looks at the
+// network when none has come for 500 ms, or 5 s after the first, and every [Options].Interval. Elsewhere:
 //
 //   - On other systems, and where a sandbox refuses the announcements, the Watcher looks every
 //     Interval only, and [Status].Polling says why.

@@ -33,12 +33,6 @@ type Options struct {
 	// Negative: an error.
 	Interval time.Duration
 
-	// Settle is how long the Watcher waits for further announcements before it looks at the
-	// network, because a change comes as a burst of announcements. If the burst does not end,
-	// the Watcher looks after ten times Settle. Default: 500 ms. Negative: the Watcher looks
-	// after each announcement.
-	Settle time.Duration
-
 	// Spread is the time after a change within which attached connections are called: see
 	// [Watcher.Attach]. Default: 1 s. Negative: all connections are called at once.
 	Spread time.Duration
@@ -48,6 +42,10 @@ type Options struct {
 	// the Watcher does. Default: [Virtual].
 	Ignore func(name string) bool
 }
+
+// settle is how long the Watcher waits for further announcements before it looks at the network. If the burst
+// does not end, it looks after ten times settle.
+const settle = 500 * time.Millisecond
 
 // Status is the state of a [Watcher] at one moment.
 type Status struct {
@@ -101,7 +99,6 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	const forever = 1000 * time.Hour // no sum of such times overflows
 	r.Interval = min(cmp.Or(r.Interval, 10*time.Second), forever)
-	r.Settle = min(max(cmp.Or(r.Settle, 500*time.Millisecond), 0), forever) // a look that was due in the past would look like sleep
 	r.Spread = min(cmp.Or(r.Spread, time.Second), forever)
 	if r.Ignore == nil {
 		r.Ignore = Virtual
@@ -177,9 +174,9 @@ func (w *Watcher) run(ctx context.Context, announcements *announcer) {
 			}
 			now := time.Now()
 			if latest.IsZero() {
-				latest = now.Add(10 * w.o.Settle)
+				latest = now.Add(10 * settle)
 			}
-			if look = now.Add(w.o.Settle); look.After(latest) {
+			if look = now.Add(settle); look.After(latest) {
 				look = latest
 			}
 			continue
