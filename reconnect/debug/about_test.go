@@ -280,7 +280,6 @@ func TestTheServerOfAnEndpoint(t *testing.T) {
 
 // The cause has the code of the peer's answer or close frame, and no code of a close frame that we have sent.
 func TestTheCodeOfACauseIsThePeers(t *testing.T) {
-	p := newPage(t, nil)
 	for _, c := range []struct {
 		err  error
 		word string
@@ -288,6 +287,6 @@ func TestTheCodeOfACauseIsThePeers(t *testing.T) {
 		{answered(503), "503"}, {&conn.CloseError{Code: 4401}, "4401"}, {&conn.ProtocolError{}, "protocol"}, {syscall.ECONNREFUSED, "refused"},
 		{errors.Join(backoff.ErrGaveUp, answered(404)), "404"},
 	} {
-		require.Equal(t, c.word, p.cause(c.err, time.Now()).word(), c.err)
+		require.Equal(t, c.word, causeOf(c.err, time.Now()).word(), c.err)
 	}
 }

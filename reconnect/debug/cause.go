@@ -26,21 +26,19 @@ type causeInfo struct {
 	status bool // it is that of an answer
 }
 
-// cause returns the cause for err, or nil if err is nil. It calls Options.Describe.
-func (p *Page) cause(err error, at time.Time) *causeInfo {
+// causeOf returns the cause for err, or nil if err is nil.
+func causeOf(err error, at time.Time) *causeInfo {
 	if err == nil {
 		return nil
 	}
-	return p.causeOf(err, reasonOf(err), at)
+	return causeFor(err, reasonOf(err), at)
 }
 
-// causeOf is cause for an err whose reason is known.
-func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) *causeInfo {
+// causeFor is causeOf for an err whose reason is known.
+func causeFor(err error, reason backoff.Reason, at time.Time) *causeInfo {
 	text := ""
-	switch {
-	case p.o.Describe != nil:
-		text = p.o.Describe(err)
-	case reason == backoff.ReasonShutdown || reason == backoff.ReasonRedial || reason == backoff.ReasonRotated:
+	switch reason {
+	case backoff.ReasonShutdown, backoff.ReasonRedial, backoff.ReasonRotated:
 		text = reasonTexts[reason] // whatever the peer has done last
 	default:
 		text = describe(err, reason)
@@ -85,8 +83,8 @@ func has[E error](err error) bool {
 	return ok
 }
 
-// describe returns the text of err by default. It uses types and codes of err, and no text that
-// it does not know.
+// describe returns the text that is shown for err. It uses types and codes of err, and no text that it does
+// not know.
 func describe(err error, reason backoff.Reason) string {
 	var login *budget.LoginError
 	var tooBig *conn.TooBigError

@@ -79,7 +79,7 @@
 //		cause          the code of an answer or a close frame, or a backoff.Reason; gate: they wait at the
 //		               gate; gate2 and so on: at another gate; connect: no dial has failed yet
 //		text           what has happened to them, as the page shows it; the words may change
-//		error?         with gate: the result of Options.Describe for the last probe
+//		error?         with gate: why the last probe failed, in words
 //		since?         since when the first of them has had no session
 //		next?          when the first of their next dials begins; with gate: when the next probe does
 //		by?            the name of the Conn that makes this dial
@@ -119,17 +119,17 @@
 //		failed         how many dials have failed, including sessions that were never ready
 //		since          when the first of them did
 //		reason?        why the last of them did: a backoff.Reason
-//		text?          the result of Options.Describe for that failure
+//		text?          the same in words, from types and codes only
 //	probe, the next dial to a host that is down, for which Conns wait at the gate
 //		next?          when it begins; left out while it is under way
 //		by?            RunOptions.Name of the Conn that makes this dial
 //		waiting        how many Conns wait at the gate for the host
 //		reason?        why the last dial to the host failed: a backoff.Reason
-//		text?          the result of Options.Describe for that failure
+//		text?          the same in words, from types and codes only
 //	cause
 //		time           when the dial failed or the session ended
 //		reason         a backoff.Reason, such as close_restart
-//		text?          the result of Options.Describe
+//		text?          the same in words, from types and codes only
 //	session
 //		session        its number
 //		start          when it was dialed; if it was ready at Register: when it became ready
@@ -183,19 +183,18 @@
 // The page shows no data of messages, no headers, no keys of subscriptions, and no user and no query
 // of a URL. The rest is shown:
 //
-//   - The path of a URL, as in the errors of package dialer. If the path holds a secret, such as a
-//     listen key, remove it with Options.Endpoint.
-//   - A cause, by types and codes. The text of the error is not shown, because a peer chooses the
-//     reason of a close frame, and your functions choose their errors. Options.Describe can
-//     return more, and its text is shown.
+//   - The path of a URL. If the path holds a secret, such as a listen key, remove it with
+//     Options.Endpoint.
+//   - A cause, by types and codes, such as "closed by the peer: 1012 (service restart)". The text of the
+//     error is not shown, because a peer chooses the reason of a close frame, and your functions choose
+//     their errors. The log has the whole texts: see [reconnect.Log].
 //   - Names and values, as you register them.
 //
 // # Cost
 //
 // A Conn that is not registered costs nothing. A registration of a Conn without other hooks takes
-// about 1.3 kB, and grows with the events to 10.6 kB, plus the texts that Options.Describe returns
-// (64-bit; TestARegistrationIsSmall). A message costs nothing; an event costs a few copies under a lock
-// that is held for no longer. A page of a hundred among ten thousand Conns has 120 kB and allocates
-// 2.1 MB; an update that finds nothing new allocates 1.9 MB and takes 20 ms
-// (TestTenThousandConnsAreCheap). Only open pages are updated, every 500 ms.
+// about 1.3 kB, and grows with the events to 10.6 kB (64-bit; TestARegistrationIsSmall). A message costs
+// nothing; an event costs a few copies under a lock that is held for no longer. A page of a hundred
+// among ten thousand Conns has 120 kB and allocates 2.1 MB; an update that finds nothing new allocates
+// 1.9 MB and takes 20 ms (TestTenThousandConnsAreCheap). Only open pages are updated, every 500 ms.
 package debug

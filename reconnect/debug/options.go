@@ -28,24 +28,13 @@ type Options struct {
 	// expvar do not ask for it. Default: none is demanded.
 	Token string
 
-	// Describe returns the text that is shown for the error of a dial or a session. Describe runs
-	// in the hooks of the Conn (see [reconnect.Trace]), so it must be quick. The text is cut at
-	// 200 bytes.
-	//
-	// The default makes the text from types and codes only, such as "closed by the peer: 1012
-	// (service restart)". It does not use texts of a peer or of your functions, because these may
-	// hold a secret. To see the whole texts, as a log has them, set Describe to error.Error.
-	Describe func(err error) string
-
 	// Endpoint returns the text that is shown, and searched, in place of the endpoint of a Conn.
-	// Register calls Endpoint. Set it if a path holds a secret, such as a listen key or a token;
-	// then take care of Describe as well, because the errors of package dialer have the path.
+	// Register calls Endpoint. Set it if a path holds a secret, such as a listen key or a token.
 	// Default: the endpoint as it is.
 	Endpoint func(endpoint string) string
 }
 
-// withDefaults returns a copy of o with the default in the place of each field that is zero, except
-// Describe.
+// withDefaults returns a copy of o with the default in the place of each field that is zero.
 func (o *Options) withDefaults() *Options {
 	var r Options
 	if o != nil {

@@ -123,16 +123,15 @@ func TestEndpointLeavesASecretInAPathOut(t *testing.T) {
 	})
 }
 
-// With Describe the texts are there, for those who want them, and are text.
-func TestDescribeShowsWholeTexts(t *testing.T) {
-	inBubble(t, &Options{Describe: error.Error}, func(t *testing.T, s *scene) {
-		s.page.Register("feed", s.open(reconnect.Options{}), nil)
-		s.refuse(errors.New("<b>why"))
-		require.Equal(t, "<b>why", s.one().Cause.Text)
-		require.Contains(t, get(s.page, "/").Body.String(), "&lt;b&gt;why")
-		s.accept().Fail(&conn.CloseError{Code: 1012, Reason: "so long"})
-		synctest.Wait()
-		require.Equal(t, `closed by the peer: 1012 "so long"`, strings.TrimPrefix(s.one().Cause.Text, "read: "))
+func TestPageEscapesNames(t *testing.T) {
+	inBubble(t, &Options{Title: "<b>title"}, func(t *testing.T, s *scene) {
+		s.page.Register("<b>feed", s.open(reconnect.Options{}), nil)
+		s.accept()
+		page := get(s.page, "/").Body.String()
+		require.Contains(t, page, "&lt;b&gt;title")
+		require.Contains(t, page, "&lt;b&gt;feed")
+		require.NotContains(t, page, "<b>title")
+		require.NotContains(t, page, "<b>feed")
 	})
 }
 

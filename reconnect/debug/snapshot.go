@@ -81,7 +81,7 @@ func (p *Page) probe(o *budget.Outlook, now time.Time) *probeInfo {
 		return nil
 	}
 	x := &probeInfo{Next: o.Next, By: clean(o.By), Waiting: o.Waiting}
-	if c := p.cause(o.Err, now); c != nil {
+	if c := causeOf(o.Err, now); c != nil {
 		x.Reason, x.Text, x.word = c.Reason, c.Text, c.word()
 	}
 	return x

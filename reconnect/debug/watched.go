@@ -110,7 +110,7 @@ func (w *watched) hooks() *reconnect.Trace {
 
 // missed keeps why there was no session before the watch began, unless there is news already.
 func (w *watched) missed(err error, at time.Time) {
-	c := w.page.cause(err, at)
+	c := causeOf(err, at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
@@ -139,7 +139,7 @@ func (w *watched) happened(e event) { w.done(e.kind, nil, e, nil) }
 func (w *watched) done(ok, failed *kind, e event, err error) {
 	now := time.Now()
 	e.at, e.kind = now.UnixNano(), ok
-	c := w.page.cause(err, now)
+	c := causeOf(err, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -167,7 +167,7 @@ func (w *watched) fails(e reconnect.WaitStart) {
 		return
 	}
 	now := time.Now()
-	c := w.page.cause(e.Cause, now)
+	c := causeOf(e.Cause, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := rotationInfo{Since: now}
@@ -197,7 +197,7 @@ func (w *watched) waitStart(e reconnect.WaitStart) {
 // waitLogin keeps a wait for a login, which is why there is no session from now on.
 func (w *watched) waitLogin(x event, cause error) {
 	now := time.Now()
-	x.at, x.kind, x.cause = now.UnixNano(), waitLogin, w.page.cause(cause, now)
+	x.at, x.kind, x.cause = now.UnixNano(), waitLogin, causeOf(cause, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = x.cause
@@ -245,7 +245,10 @@ func (w *watched) sessionReady(r *reconnect.Session) {
 
 func (w *watched) sessionDone(d reconnect.SessionDone) {
 	now := time.Now()
-	e := event{at: now.UnixNano(), kind: sessionDone, session: d.Session, took: d.Uptime, more: d.Ready, cause: w.page.causeOf(d.Cause, d.Reason, now)}
+	e := event{
+		at: now.UnixNano(), kind: sessionDone, session: d.Session, took: d.Uptime, more: d.Ready,
+		cause: causeFor(d.Cause, d.Reason, now),
+	}
 	if d.Ready == 0 {
 		e.kind = sessionVain
 	}
@@ -274,9 +277,9 @@ func (w *watched) end(e reconnect.ConnDone) {
 // finish keeps why the Conn has ended, once, and returns whether it has ended by itself.
 func (w *watched) finish(err error) (byItself bool) {
 	now := time.Now()
-	c := w.page.causeOf(net.ErrClosed, backoff.ReasonShutdown, now)
+	c := causeFor(net.ErrClosed, backoff.ReasonShutdown, now)
 	if end, ok := errors.AsType[*reconnect.EndError](err); ok {
-		c, byItself = w.page.cause(end.Err, now), true
+		c, byItself = causeOf(end.Err, now), true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
