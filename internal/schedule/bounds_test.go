@@ -120,7 +120,7 @@ func served(t *testing.T, o schedule.DialOptions, v backoff.Verdict, k time.Dura
 // endsSlows reports whether a session that was ready for k ends a row of ClassSlow with this Max.
 func endsSlows(t *testing.T, most time.Duration, v backoff.Verdict, k time.Duration) bool {
 	const first = 8 * sec
-	p := backoff.WithSlow(fixed{}, backoff.SlowWait{Min: first, Max: most, Growth: 2})
+	p := backoff.WithSlow(fixed{}, backoff.SlowWait{Min: first, Max: most})
 	o := (&schedule.DialOptions{Policy: p}).WithDefaults()
 	d := &desk{Dials: schedule.NewDials(o, rand.New(constant(0))), t: t, now: start}
 	d.Start(d.now)

@@ -173,6 +173,9 @@ type hang struct {
 	beside int       // dials that have begun beside the one that hangs
 }
 
+// slowGrowth is the factor by which each wait after a ClassSlow in a row grows.
+const slowGrowth = 1.2
+
 // slowWait returns the wait of p after ClassSlow, with the defaults.
 func slowWait(p backoff.Policy) backoff.SlowWait {
 	var w backoff.SlowWait
@@ -180,12 +183,11 @@ func slowWait(p backoff.Policy) backoff.SlowWait {
 		w = s.SlowWait()
 	}
 	w.Min, w.Max = span.Bounds(w.Min, w.Max, 10*time.Second, 2*time.Minute)
-	w.Growth = span.OrUsual(w.Growth, 1.2)
 	return w
 }
 
 // drawSlow draws the least wait after the n-th ClassSlow in a row, from 0 on. w is a result of slowWait.
 func drawSlow(w backoff.SlowWait, n int, r *rand.Rand) time.Duration {
-	d := span.Grow(w.Min, w.Growth, n, w.Max)
+	d := span.Grow(w.Min, slowGrowth, n, w.Max)
 	return span.Uniform(r, d/2, d+min(d/2, span.Longest-d))
 }

@@ -100,15 +100,16 @@ func slowRange(p backoff.Policy, n int) (low, high time.Duration) {
 func TestThePolicyHasTheSlowWait(t *testing.T) {
 	const sec = time.Second
 	none := &backoff.Exponential{Base: -1}
-	own := backoff.WithSlow(none, backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2})
+	wait := backoff.SlowWait{Min: 2 * sec, Max: 2500 * time.Millisecond}
+	own := backoff.WithSlow(none, wait)
 	limited := backoff.WithTimeouts(own, backoff.Timeout{}, backoff.Timeout{})
 	for name, p := range map[string]backoff.Policy{
 		"itself": own, "first": backoff.First(-1, own), "limit": backoff.Limit(own, 9, 0),
 		"limits on tries": limited,
 		"all of them":     backoff.First(-1, backoff.Limit(limited, 9, 0)),
-		"the outermost":   backoff.WithSlow(backoff.WithSlow(none, backoff.SlowWait{Min: sec}), backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2}),
+		"the outermost":   backoff.WithSlow(backoff.WithSlow(none, backoff.SlowWait{Min: sec}), wait),
 	} {
-		for n, d := range []time.Duration{2 * sec, 4 * sec, 8 * sec, 8 * sec} {
+		for n, d := range []time.Duration{2 * sec, 2400 * time.Millisecond, wait.Max, wait.Max} {
 			low, high := slowRange(p, n)
 			require.Equal(t, d/2, low, name)
 			require.Equal(t, d*3/2-1, high, name)
@@ -120,16 +121,15 @@ func TestThePolicyHasTheSlowWait(t *testing.T) {
 		low, high time.Duration
 	}{
 		{wait: backoff.SlowWait{Min: -1}, n: 50},
-		{wait: backoff.SlowWait{Growth: 0.5}, n: 50, low: 5 * sec, high: 15*sec - 1},
 		{wait: backoff.SlowWait{Min: time.Hour}, n: 50, low: time.Hour / 2, high: time.Hour*3/2 - 1},
-		{wait: backoff.SlowWait{Min: sec, Max: -1, Growth: 2}, n: 20, low: sec << 19, high: sec<<20 + sec<<19 - 1},
-		{wait: backoff.SlowWait{Min: 1, Growth: math.NaN()}, n: 500, low: time.Minute, high: 3*time.Minute - 1},
+		{wait: backoff.SlowWait{Min: sec, Max: -1}, n: 20, low: 19168799962, high: 57506399885}, // d is 38.337599924 s
+		{wait: backoff.SlowWait{Min: 1}, n: 500, low: time.Minute, high: 3*time.Minute - 1},
 	} {
 		low, high := slowRange(backoff.WithSlow(none, test.wait), test.n)
 		require.Equal(t, test.low, low, "%+v", test.wait)
 		require.Equal(t, test.high, high, "%+v", test.wait)
 	}
-	low, _ := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: 1, Max: -1, Growth: 9}), 1<<20)
+	low, _ := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: 1, Max: -1}), 1<<20)
 	require.Positive(t, low+backoff.MaxRetryAfter, "no overflow")
 	_, high := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: math.MaxInt64}), 1)
 	require.LessOrEqual(t, high, time.Duration(math.MaxInt64/2), "no longer than the longest wait of all")

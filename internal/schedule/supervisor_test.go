@@ -78,7 +78,7 @@ func (x *walker) wait(c backoff.Class, step backoff.Step, least int8) {
 
 // SlowWait gives the waits of slowWaits, as the least of their range is drawn.
 func (x *walker) SlowWait() backoff.SlowWait {
-	return backoff.SlowWait{Min: units(4), Max: units(slowMax), Growth: 1.5}
+	return backoff.SlowWait{Min: units(10), Max: units(slowMax)}
 }
 
 // settle does what Next says until there is nothing to do.

@@ -108,11 +108,11 @@ const (
 	policyWait  = 1
 	stableAfter = 2
 	credit      = 2
-	slowMax     = 6 // a session of so many units ends a row of slow verdicts
+	slowMax     = 12 // a session of so many units ends a row of slow verdicts
 )
 
 // slowWaits are the least waits after the first slow verdict in a row, and after a later one.
-var slowWaits = [...]int8{2, 3}
+var slowWaits = [...]int8{5, 6}
 
 // rules are the methods of Dials; a mistake replaces one.
 type rules struct {

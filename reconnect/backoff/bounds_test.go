@@ -104,8 +104,7 @@ var slowDrawn = []struct {
 }{
 	{"SlowWait.Min", backoff.SlowWait{Min: 4 * sec}, 0, 2 * sec, 6 * sec},
 	{"SlowWait.Min by default", backoff.SlowWait{}, 0, 5 * sec, 15 * sec},
-	{"SlowWait.Growth", backoff.SlowWait{Growth: 3}, 2, 45 * sec, 135 * sec},
-	{"SlowWait.Growth by default", backoff.SlowWait{}, 1, 6 * sec, 18 * sec},
+	{"the second slow wait", backoff.SlowWait{}, 1, 6 * sec, 18 * sec},
 	{"SlowWait.Max", backoff.SlowWait{Max: 12 * sec}, 9, 6 * sec, 18 * sec},
 	{"SlowWait.Max by default", backoff.SlowWait{}, 99, time.Minute, 3 * time.Minute},
 	{"SlowWait.Max by default, Min", backoff.SlowWait{Min: 4 * time.Minute}, 9, 2 * time.Minute, 6 * time.Minute},

@@ -7,7 +7,7 @@ import (
 
 // SlowWait is the least wait after [ClassSlow], such as after a 401. For the n-th ClassSlow in a row, from 0 on,
 //
-//	d = min(Max, Min*Growth^n)
+//	d = min(Max, Min*1.2^n)
 //
 // and the wait is random in [d/2, 3d/2), or as long as the [Policy] says if that is longer. So a refusal that
 // is over after half a minute costs seconds, and a refusal that lasts costs its server 730 dials a day. The
@@ -17,9 +17,8 @@ import (
 // session does not, because a server may let clients in and refuse them later, and a handshake that hangs
 // does not.
 type SlowWait struct {
-	Min    time.Duration // the first d; default 10 s; negative: 0, so that the Policy alone decides
-	Max    time.Duration // the greatest d; default 2 min, or Min if that is longer; negative: none
-	Growth float64       // per wait; default 1.2; below 1: no growth
+	Min time.Duration // the first d; default 10 s; negative: 0, so that the Policy alone decides
+	Max time.Duration // the greatest d; default 2 min, or Min if that is longer; negative: none
 }
 
 // WithSlow returns p with another wait after [ClassSlow]. A Policy with a method SlowWait() SlowWait has a
