@@ -64,24 +64,15 @@ func (v *valve) sockets(t *testing.T, secure bool, o *reconnect.Options) *reconn
 	return c
 }
 
-// What waits at the same time is one write of the socket, and with TLS one record, unless
-// OneByOne is set. The first message does not wait for the others.
-func TestABurstIsOneWriteOfTheSocketUnlessItIsToGoOneByOne(t *testing.T) {
+// What waits at the same time is one write of the socket, and with TLS one record. The first message does not
+// wait for the others.
+func TestBurstIsOneSocketWrite(t *testing.T) {
 	const burst = 10
-	for name, test := range map[string]struct {
-		secure, oneByOne bool
-		want             int32
-	}{
-		"together":             {false, false, 2},
-		"one by one":           {false, true, burst},
-		"together, with TLS":   {true, false, 2},
-		"one by one, with TLS": {true, true, burst},
-	} {
+	for name, secure := range map[string]bool{"plain": false, "with TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			var v valve
 			receipts := make(chan reconnect.Receipt, burst)
-			c := v.sockets(t, test.secure, &reconnect.Options{Outbox: reconnect.Outbox{
-				OneByOne:  test.oneByOne,
+			c := v.sockets(t, secure, &reconnect.Options{Outbox: reconnect.Outbox{
 				OnReceipt: func(_ context.Context, r reconnect.Receipt) { receipts <- r },
 			}})
 			v.shut.Store(true)
@@ -96,32 +87,30 @@ func TestABurstIsOneWriteOfTheSocketUnlessItIsToGoOneByOne(t *testing.T) {
 				require.Equal(t, reconnect.FateWritten, r.Fate)
 				require.Equal(t, string(rune('0'+i)), string(r.Outgoing.Data))
 			}
-			require.Equal(t, test.want, v.writes.Load()-before)
+			require.EqualValues(t, 2, v.writes.Load()-before)
 		})
 	}
 }
 
 // A Write that waits for another may go with others too.
-func TestWritesThatWaitGoOneByOneToo(t *testing.T) {
-	for oneByOne, want := range map[bool]int32{false: 2, true: 4} {
-		var v valve
-		c := v.sockets(t, false, &reconnect.Options{WhenDown: reconnect.WhenDownWait, Outbox: reconnect.Outbox{OneByOne: oneByOne}})
-		v.shut.Store(true)
-		before := v.writes.Load()
-		wrote := make(chan error)
-		write := func() { wrote <- c.Write(context.Background(), conn.TextMessage("x")) }
+func TestWaitingWritesAreOneSocketWrite(t *testing.T) {
+	var v valve
+	c := v.sockets(t, false, &reconnect.Options{WhenDown: reconnect.WhenDownWait})
+	v.shut.Store(true)
+	before := v.writes.Load()
+	wrote := make(chan error)
+	write := func() { wrote <- c.Write(context.Background(), conn.TextMessage("x")) }
+	go write()
+	<-v.held
+	v.shut.Store(false)
+	for range 3 {
 		go write()
-		<-v.held
-		v.shut.Store(false)
-		for range 3 {
-			go write()
-		}
-		// The first one found nothing before it, and is not queued.
-		require.Eventually(t, func() bool { return c.Stats().Queued == 3 }, time.Minute, time.Millisecond)
-		close(v.open)
-		for range 4 {
-			require.NoError(t, <-wrote)
-		}
-		require.Equal(t, want, v.writes.Load()-before, oneByOne)
 	}
+	// The first one found nothing before it, and is not queued.
+	require.Eventually(t, func() bool { return c.Stats().Queued == 3 }, time.Minute, time.Millisecond)
+	close(v.open)
+	for range 4 {
+		require.NoError(t, <-wrote)
+	}
+	require.EqualValues(t, 2, v.writes.Load()-before)
 }

@@ -198,13 +198,6 @@ type Outbox struct {
 	// Overflow says what happens to a message for which there is no room. Default: OutboxRefuse.
 	Overflow OutboxOverflow
 
-	// OneByOne hands each message to the kernel by itself, for a peer that expects one message in a
-	// TCP segment or in a TLS record. (TCP may still join two messages if the peer reads slowly.) A
-	// message then costs a system call of its own: a burst of small messages takes several times as
-	// much CPU time. Default: messages that wait at the same time are handed over together, as
-	// [Conn.Send] says.
-	OneByOne bool
-
 	// Keep decides about each message of Send that still waits when a ready session is lost because
 	// of cause. True keeps the message for the next session. False drops it, with ErrSessionLost, and
 	// OnReceipt gets it. Keep is called in the supervisor's goroutine, and must not change the data;

@@ -18,10 +18,10 @@ type Outgoing struct {
 	// called with it. Without OnReceipt the caller must not change it again.
 	conn.Message
 
-	// Deadline is when the message is of no use any more: no write of it begins later. (A
-	// connection that writes a batch one message after the other, such as a [conn.WebSocket]
-	// in a browser, needs Outbox.OneByOne for that.) A write that has begun goes
-	// on; [Receipt.Began] says when it began. The zero time means no deadline but Outbox.Age.
+	// Deadline is when the message is of no use any more: no write of it begins later. (If the connection
+	// writes a batch one message after the other, as a [conn.WebSocket] in a browser does, the write of the
+	// batch begins no later.) A write that has begun goes on; [Receipt.Began] says when it began. The zero
+	// time means no deadline but Outbox.Age.
 	Deadline time.Time
 
 	// Key names what the message is about: see [OutboxReplaceKey]. Default: nothing.
@@ -61,7 +61,7 @@ type Receipt struct {
 // [Conn.Write]. While no session is ready Send refuses a message, with [ErrNotReady], or keeps it
 // until OnSession of the next session has returned: see Options.WhenDown. Messages that wait at the
 // same time are handed to the kernel together, up to 64 of them or 32 KiB, if the connection is a
-// [conn.Transport] and Outbox.OneByOne is not set. None is held back for that.
+// [conn.Transport]. None is held back for that.
 func (c *Conn) Send(o Outgoing) error {
 	if err := c.sender.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
 		return c.sender.unwritten(FateDropped, 0, err)
@@ -150,9 +150,11 @@ func (e *UnsentError) Unwrap() error { return e.Err }
 func (s *sender) options() outbox.Options {
 	o := &s.life.o.Outbox
 	options := outbox.Options{
-		Limits: queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Overflow)},
-		Age:    o.Age, OneByOne: o.OneByOne, Down: outbox.WhenDown(s.life.o.WhenDown),
-		Refusal: s.state.refusal, Await: s.life.hooks.Await,
+		Limits:  queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Overflow)},
+		Age:     o.Age,
+		Down:    outbox.WhenDown(s.life.o.WhenDown),
+		Refusal: s.state.refusal,
+		Await:   s.life.hooks.Await,
 	}
 	if o.OnReceipt != nil {
 		s.receipts.Init(&s.life.hooks, s.life.watch.SlowAfter())

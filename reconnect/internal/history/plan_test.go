@@ -42,7 +42,6 @@ type Settings struct {
 	OutboxBytes    int
 	OutboxAge      time.Duration
 	OutboxOverflow int
-	OneByOne       bool
 	Keep           bool
 	Silence        time.Duration // Liveness.Limit
 	ProbeEvery     time.Duration
@@ -223,7 +222,7 @@ func settings(r *rand.Rand) (s Settings) {
 		s.OutboxAge = -1
 	}
 	s.OutboxOverflow = r.IntN(3)
-	s.OneByOne = one(4)
+	one(4) // for a setting that is gone, so that seeds keep their plans
 	s.Keep = one(3)
 	if one(2) {
 		s.Silence = between(3*time.Second, 30*time.Second)

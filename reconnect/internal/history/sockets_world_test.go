@@ -271,7 +271,7 @@ func (w *tcpWorld) options() *reconnect.Options {
 		KeepAlive: reconnect.KeepAlive{Every: s.KeepAlive},
 		Rotate:    reconnect.Rotation{Overlap: reconnect.Overlap(s.Overlap), Drain: s.Drain},
 		Liveness:  reconnect.Liveness{ProbeEvery: s.ProbeEvery},
-		Outbox:    reconnect.Outbox{OneByOne: s.OneByOne, OnReceipt: w.onReceipt},
+		Outbox:    reconnect.Outbox{OnReceipt: w.onReceipt},
 	}
 	if s.KeepAlive > 0 {
 		o.KeepAlive.Message = func() conn.Message { return conn.TextMessage("alive") }

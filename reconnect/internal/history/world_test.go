@@ -399,7 +399,6 @@ func (w *world) options() *reconnect.Options {
 		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Age = s.OutboxMessages, s.OutboxBytes, s.OutboxAge
 		o.Outbox.Overflow = reconnect.OutboxOverflow(s.OutboxOverflow)
 	}
-	o.Outbox.OneByOne = s.OneByOne
 	if s.Keep {
 		o.Outbox.Keep = w.keep
 	}

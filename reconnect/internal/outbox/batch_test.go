@@ -26,7 +26,6 @@ func TestWhatWaitsIsHandedOverTogether(t *testing.T) {
 		"large":        {slices.Repeat([]int{16<<10 - 14}, 4), Options{}, []int{2, 2}},
 		"larger":       {slices.Repeat([]int{16<<10 - 13}, 2), Options{}, []int{1, 1}},
 		"very large":   {[]int{1, 1, 40 << 10, 1}, Options{}, []int{2, 1, 1}},
-		"one by one":   {[]int{1, 1, 1}, Options{OneByOne: true}, []int{1, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Down, c.o.Messages, c.o.Bytes = Keep, 1000, 1<<20
@@ -46,17 +45,16 @@ func TestWhatWaitsIsHandedOverTogether(t *testing.T) {
 
 // None begins after its deadline: a connection that takes one message at a time has one of them in a turn.
 func TestAMessageBehindASlowOneIsNotBegunAfterItsDeadline(t *testing.T) {
-	for name, o := range map[string]Options{"plain": {Down: Keep}, "one by one": {Down: Keep, OneByOne: true}} {
-		play(t, o, func(t *testing.T, w *world) {
-			w.plain = name == "plain"
-			w.send(out("a"), until(time.Second/2, "b"), out("c"))
-			p := w.dial()
-			p.slow = time.Second
-			w.Attach(p.link, func() {})
-			time.Sleep(2 * time.Second)
-			w.want("1 < a", "1 < c @1s", "b: dropped 0 x0 (too late to be sent) @500ms", "a: written 1 x1 0s-1s @1s", "c: written 1 x1 1s-2s @2s")
-		})
-	}
+	play(t, Options{Down: Keep}, func(t *testing.T, w *world) {
+		w.plain = true
+		w.send(out("a"), until(time.Second/2, "b"), out("c"))
+		p := w.dial()
+		p.slow = time.Second
+		w.Attach(p.link, func() {})
+		time.Sleep(2 * time.Second)
+		w.want("1 < a", "1 < c @1s", "b: dropped 0 x0 (too late to be sent) @500ms",
+			"a: written 1 x1 0s-1s @1s", "c: written 1 x1 1s-2s @2s")
+	})
 }
 
 // Each message of a batch that fails has its own fate, and what is left goes by the next session, in its order.

@@ -316,13 +316,13 @@ func (q *Outbox) ended(l *lane) {
 }
 
 // take takes the messages of a batch out of the queue, nil if there are none. There is one
-// message in it if the connection cannot write several at once, or is not to.
+// message in it if the connection cannot write several at once.
 func (q *Outbox) take(l *lane, most int) *sendBatch {
 	now := time.Now()
 	switch {
 	case q.waits(l):
 		return nil
-	case !l.Batches() || q.o.OneByOne:
+	case !l.Batches():
 		most = min(most, 1)
 	}
 	b := sendBatches.Get().(*sendBatch)

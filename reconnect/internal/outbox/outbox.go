@@ -18,9 +18,8 @@ import (
 // Options say what an Outbox holds, and whom it tells.
 type Options struct {
 	queue.Limits
-	Age      time.Duration // after which a message is dropped; 0 or less: never
-	OneByOne bool          // no batches
-	Down     WhenDown
+	Age  time.Duration // after which a message is dropped; 0 or less: never
+	Down WhenDown
 
 	// Receipt is called with the fate of each message of Send, or nil. It must not keep the pointer.
 	Receipt func(*Receipt)
