@@ -46,10 +46,11 @@ type WebSocket struct {
 	Prepare func(ctx context.Context, r *Request) error
 
 	// FollowHint reports whether an address that a server has advised may be dialed although no URL
-	// has its host. The address is [backoff.Attempt].URL, which comes from a reconnect.Advice. An
-	// address with the scheme, host and port of a URL is dialed without asking. The address takes
-	// the place of the whole URL, path and query too, for one Dial, which asks no other endpoint. If
-	// an address is not followed, a supervisor calls Trace.AddressIgnored.
+	// has its host. A client of Discord needs it, because its resume_gateway_url has another host than the
+	// first URL. The address is [backoff.Attempt].URL, which comes from a reconnect.Advice. An address with
+	// the scheme, host and port of a URL is dialed without asking. The address takes the place of the whole
+	// URL, path and query too, for one Dial, which asks no other endpoint. If an address is not followed, a
+	// supervisor calls Trace.AddressIgnored.
 	//
 	// A foreign host gets nothing that proves who you are: neither Header nor a client
 	// certificate. Prepare is called with an empty header, and sees the URL: it must not add a

@@ -39,10 +39,10 @@ type Rotation struct {
 	// without a unit counts nanoseconds.
 	After time.Duration
 
-	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It is
-	// asked from the drawn time on, until 0.99 of After. Then the session is replaced anyway. It is
-	// called in the goroutine of a timer. For what it may call see Callbacks in the package's
-	// documentation. It is an error without After. Default: always.
+	// Allowed reports whether the present moment is a good one, such as a pause between two utterances,
+	// for which a voice agent waits. It is asked from the drawn time on, until 0.99 of After. Then the
+	// session is replaced anyway. It is called in the goroutine of a timer. For what it may call see
+	// Callbacks in the package's documentation. It is an error without After. Default: always.
 	Allowed func(time.Time) bool
 
 	// Overlap says in which order the reader gets the messages of two sessions that are both

@@ -21,9 +21,10 @@ type Options struct {
 	// no lead.
 	Lead time.Duration
 
-	// MaxAge is the age at which a connection is closed although nothing is wrong. The age is
-	// drawn for each connection from 0.9 to 1.1 times MaxAge, so that connections which began
-	// together do not end together. During a drain MaxAge has no effect. Default: 0, no limit.
+	// MaxAge is the age at which a connection is closed although nothing is wrong, like MAX_CONNECTION_AGE
+	// of gRPC, so that long-lived connections move to servers that were added. The age is drawn for each
+	// connection from 0.9 to 1.1 times MaxAge, so that connections which began together do not end
+	// together. During a drain MaxAge has no effect. Default: 0, no limit.
 	MaxAge time.Duration
 
 	// Warn is how long before its close the notice of a connection is called: see

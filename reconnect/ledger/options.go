@@ -45,9 +45,10 @@ type Options struct {
 	// begins anew with the next Add. Default: no limit. Negative: no limit.
 	Age time.Duration
 
-	// DropOldest makes room for a message by dropping the oldest, with [OutcomeDropped]. If the
-	// dropped messages were not sent yet, the peer sees a gap in the numbers. Default: Add fails
-	// with ErrFull, and AddWait waits.
+	// DropOldest makes room for a message by dropping the oldest, with [OutcomeDropped]. It is for
+	// telemetry: when a device has been away for days, its newest readings matter most. If the dropped
+	// messages were not sent yet, the peer sees a gap in the numbers. Default: Add fails with ErrFull,
+	// and AddWait waits.
 	DropOldest bool
 
 	// OnReset says what happens to the messages that are unacknowledged when the peer has
@@ -72,10 +73,10 @@ type Options struct {
 	// AckedTo, may last longer than the Conn. Default: none.
 	OnDone func(r Settled)
 
-	// OnStoreError is called with each error of Store.Apply, under the same rules as OnDone. An Add
-	// whose message could not be stored also returns the error. A settled message that could not be
-	// deleted is deleted with the next change; if the program ends before that change, the message
-	// is sent again in the next run. Default: none.
+	// OnStoreError is called with each error of Store.Apply, under the same rules as OnDone, so that a full
+	// or broken disk is noticed. An Add whose message could not be stored also returns the error. A settled
+	// message that could not be deleted is deleted with the next change; if the program ends before that
+	// change, the message is sent again in the next run. Default: none.
 	OnStoreError func(err error)
 
 	// Store keeps the messages for the next run of the program. If its Apply fails, Add returns the error,
