@@ -20,7 +20,7 @@ type face struct {
 }
 
 // largestFace has the ceilings.
-var largestFace = face{packages: 16, names: 1344, words: 61450}
+var largestFace = face{packages: 16, names: 1339, words: 61208}
 
 // wrong returns each ceiling that is exceeded.
 func (f *face) wrong() (list []string) {
