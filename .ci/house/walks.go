@@ -27,14 +27,14 @@ func (w walk) String() string {
 
 // longestWalks are the ceilings of the walks. Each only falls.
 var longestWalks = []walk{
-	{"a message by push", 23, 22, 7},
-	{"a message by Messages", 60, 50, 10},
-	{"a Write", 23, 19, 7},
-	{"a Send", 98, 72, 20},
-	{"the end of a session", 231, 134, 43},
-	{"a redial", 175, 123, 40},
-	{"a rotation", 497, 298, 56},
-	{"the first dial through a gate", 288, 186, 51},
+	{"a message by push", 18, 18, 6},
+	{"a message by Messages", 54, 44, 9},
+	{"a Write", 18, 14, 5},
+	{"a Send", 91, 66, 15},
+	{"the end of a session", 146, 112, 35},
+	{"a redial", 135, 103, 34},
+	{"a rotation", 410, 272, 46},
+	{"the first dial through a gate", 240, 167, 43},
 }
 
 // tooLong returns each walk that is longer than its ceiling.
@@ -60,8 +60,8 @@ var (
 	scenes []byte
 )
 
-// readWalks takes the walks, in a copy of the module in which each function notes its calls. If dir is not empty,
-// each walk becomes a file there.
+// readWalks takes the walks, in a copy of the module in which each function notes its calls. It takes them three
+// times, or once if dir is not empty: then each walk becomes a file there.
 func readWalks(dir string) (list []walk, err error) {
 	where, err := os.MkdirTemp("", "walks")
 	if err != nil {
@@ -82,7 +82,11 @@ func readWalks(dir string) (list []walk, err error) {
 	if err := os.WriteFile(filepath.Join(where, "reconnect/walks_test.go"), scenes, 0o644); err != nil {
 		return nil, err
 	}
-	test := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=2m", "-run=^TestWalks$", "-v", "./reconnect")
+	count := "-count=3"
+	if dir != "" { // for the texts of one play
+		count = "-count=1"
+	}
+	test := exec.Command("go", "test", "-vet=off", count, "-timeout=2m", "-run=^TestWalks$", "-v", "./reconnect")
 	test.Dir = where
 	if dir != "" {
 		if dir, err = filepath.Abs(dir); err != nil {
@@ -106,7 +110,13 @@ func readWalks(dir string) (list []walk, err error) {
 		if _, err := fmt.Sscan(strings.Join(fields[2:], " "), &w.calls, &w.functions, &w.files); err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
-		list = append(list, w)
+		// Goroutines that meet in another order may make a walk a few calls longer: the shortest one counts.
+		switch i := slices.IndexFunc(list, func(x walk) bool { return x.name == w.name }); {
+		case i < 0:
+			list = append(list, w)
+		case w.calls < list[i].calls:
+			list[i] = w
+		}
 	}
 	return list, nil
 }
