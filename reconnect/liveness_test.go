@@ -51,6 +51,18 @@ func TestASilentPeerIsProbedTwiceHoweverLateItIs(t *testing.T) {
 }
 
 // Promise 8: a peer that answers lives, at one ping for each third of the limit.
+func TestNegativeLimitAndProbeEveryProbeNothing(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		o.Liveness = reconnect.Liveness{Limit: -1, ProbeEvery: -1}
+		c, peer := s.ready(&o)
+		time.Sleep(10 * time.Hour)
+		require.Zero(t, peer.Pings())
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
 func TestAPeerThatAnswersPingsLives(t *testing.T) {
 	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
 		inEachForm(t, func(t *testing.T, s *scene) {

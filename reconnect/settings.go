@@ -48,8 +48,13 @@ func (o *Liveness) options() *watch.LivenessOptions {
 	if o.Limit == 0 && o.Probe == nil && o.ProbeEvery == 0 && o.now == nil {
 		return defaultLiveness
 	}
-	w := &watch.LivenessOptions{Limit: cmp.Or(o.Limit, defaultLiveness.Limit), Probe: o.Probe, ProbeEvery: o.ProbeEvery, Now: o.now}
-	w.Limit = min(w.Limit, watch.MostLimit)
+	w := &watch.LivenessOptions{
+		Limit:      cmp.Or(o.Limit, defaultLiveness.Limit),
+		Probe:      o.Probe,
+		ProbeEvery: max(o.ProbeEvery, 0),
+		Now:        o.now,
+	}
+	w.Limit = min(max(w.Limit, 0), watch.MostLimit)
 	if w.Now == nil {
 		w.Now = time.Now
 	}

@@ -42,15 +42,17 @@ func TestCheckProbesAtOnceAndCutsAfterFiveSecondsOrAThird(t *testing.T) {
 
 func TestCheckNeedsNoLimit(t *testing.T) {
 	play(t, []scene{
-		{name: "silent", liveness: LivenessOptions{Limit: -1}, script: []step{{"3s", check}}, until: "1m",
+		{name: "silent", script: []step{{"3s", check}}, until: "1m",
 			want: "3s probe 3s, 8s late 5s, 8s cut: peer is silent"},
-		{name: "answers", liveness: LivenessOptions{Limit: -1}, pong: time.Second, script: []step{{"3s", check}, {"1h", check}}, until: "2h",
+		{name: "answers", pong: time.Second, script: []step{{"3s", check}, {"1h", check}}, until: "2h",
 			want: "3s probe 3s, 4s done 1s, 1h0m0s probe 59m56s, 1h0m1s done 1s"},
-		{name: "before Start", liveness: LivenessOptions{Limit: -1}, script: []step{checkBefore}, until: "1m",
+		{name: "before Start", script: []step{checkBefore}, until: "1m",
 			want: "0s probe 0s, 5s late 5s, 5s cut: peer is silent"},
-		{name: "ProbeEvery", liveness: LivenessOptions{Limit: -1, ProbeEvery: 20 * time.Second}, script: []step{{"3s", check}}, until: "1m",
-			want: "3s probe 3s, 8s late 5s, 8s cut: peer is silent"},
-		{name: "a short ProbeEvery", liveness: LivenessOptions{Limit: -1, Probe: asks, ProbeEvery: 2 * time.Second}, script: []step{{"3500ms", check}}, until: "1m",
+		{name: "ProbeEvery", liveness: LivenessOptions{ProbeEvery: 20 * time.Second}, script: []step{{"3s", check}},
+			until: "1m",
+			want:  "3s probe 3s, 8s late 5s, 8s cut: peer is silent"},
+		{name: "a short ProbeEvery", liveness: LivenessOptions{Probe: asks, ProbeEvery: 2 * time.Second},
+			script: []step{{"3500ms", check}}, until: "1m",
 			want: "2s probe 2s, 2s done 0s, 3.5s probe 3.5s, 3.5s done 0s, 5.5s probe 5.5s, 5.5s done 0s, 7.5s probe 7.5s, 7.5s done 0s, 8.5s cut: peer is silent"},
 	})
 }

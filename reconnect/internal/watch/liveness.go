@@ -91,7 +91,7 @@ func (w *Liveness) Start(l *link.Link) {
 
 // watches reports whether the peer is probed without a Check.
 func (w *Liveness) watches() bool {
-	return w.shared.Liveness.Limit > 0 || w.shared.Liveness.ProbeEvery > 0
+	return w.shared.Liveness.Limit != 0 || w.shared.Liveness.ProbeEvery != 0
 }
 
 // awaits reports whether an answer is awaited.
@@ -100,13 +100,13 @@ func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
 // set sets the timer to after d, or to when a probe is due anyway. While an answer is awaited it
 // is set to a pulse at most.
 func (w *Liveness) set(d time.Duration) {
-	if every := w.shared.Liveness.ProbeEvery; every > 0 && w.asks {
+	if every := w.shared.Liveness.ProbeEvery; every != 0 && w.asks {
 		d = min(d, w.probed+every-link.Now())
 	}
 	if w.awaits() {
 		d = min(d, pulse(w.third()))
 	}
-	if o := w.shared.Liveness; o.Probe != nil && o.Limit > 0 { // silence finds the answer
+	if o := w.shared.Liveness; o.Probe != nil && o.Limit != 0 { // silence finds the answer
 		d = min(d, o.third())
 	}
 	d = max(d, 0)
@@ -132,7 +132,7 @@ func (w *Liveness) Check() {
 
 // Blocked begins to watch the reader of a full inbox, if the link is not watched anyway.
 func (w *Liveness) Blocked() {
-	if w.link != nil && w.shared.Liveness.Limit > 0 && !w.asks {
+	if w.link != nil && w.shared.Liveness.Limit != 0 && !w.asks {
 		w.timer.Set(w.third(), w.tick)
 	}
 }
@@ -177,7 +177,7 @@ func (w *Liveness) Silent() bool {
 		return false
 	}
 	o := w.shared.Liveness
-	return o.Limit > 0 && w.link.IsRead() && w.Silence() >= o.third()*3/2
+	return o.Limit != 0 && w.link.IsRead() && w.Silence() >= o.third()*3/2
 }
 
 // third is the time after which a silent peer is probed, and a limit on each probe.
@@ -206,7 +206,7 @@ func (w *Liveness) silence() time.Duration {
 		w.answered(time.Duration(link.Milliseconds(heard)-w.asked) * time.Millisecond)
 	}
 	silence := at - max(heard, w.from)
-	if limit := w.shared.Liveness.Limit; limit > 0 && silence >= limit {
+	if limit := w.shared.Liveness.Limit; limit != 0 && silence >= limit {
 		w.lesson |= lessonPatient
 	}
 	return silence
@@ -277,13 +277,13 @@ func (w *Liveness) rest() {
 // every reports whether a probe is due because of ProbeEvery.
 func (w *Liveness) every() bool {
 	every := w.shared.Liveness.ProbeEvery
-	return every > 0 && w.mono-w.probed >= every
+	return every != 0 && w.mono-w.probed >= every
 }
 
 // judge is a tick while the link is read.
 func (w *Liveness) judge(checked, suspended bool) {
 	silence := w.silence() // first, because an answer may change the limit
-	third, limited := w.third(), w.shared.Liveness.Limit > 0
+	third, limited := w.third(), w.shared.Liveness.Limit != 0
 	// The timer may be late, by as much as the process or the page was stopped. So a verdict
 	// needs a third of the limit after each probe, too, and not the silence alone.
 	answerable := w.probes == 0 || w.mono-w.counted >= third
@@ -314,7 +314,7 @@ func (w *Liveness) judge(checked, suspended bool) {
 // next sets the timer to when there is something to do again.
 func (w *Liveness) next(silence, third time.Duration) {
 	next := third
-	if w.shared.Liveness.Limit > 0 {
+	if w.shared.Liveness.Limit != 0 {
 		next = third*time.Duration(w.probes+1) - silence
 	}
 	if w.probes > 0 {
@@ -346,7 +346,7 @@ func (w *Liveness) paused() bool {
 		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
 		return !w.link.IsRead()
 	}
-	if since, limit := w.mono-w.since, w.shared.Liveness.Limit; limit > 0 && since >= limit {
+	if since, limit := w.mono-w.since, w.shared.Liveness.Limit; limit != 0 && since >= limit {
 		if since >= 2*w.reported {
 			w.reported = since
 			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })
@@ -419,7 +419,7 @@ func (w *Liveness) Ended(err error) {
 	if errors.Is(err, ErrSilent) {
 		w.lesson |= lessonSilent
 	}
-	if w.shared.Liveness.Limit > 0 {
+	if w.shared.Liveness.Limit != 0 {
 		p := patience(w.shared.patience.Load())
 		w.shared.patience.Store(uint32(p.ended(w.lesson)))
 	}

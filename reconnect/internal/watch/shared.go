@@ -23,26 +23,26 @@ type Shared struct {
 
 // SlowAfter returns how long a function of the user's may take until SlowHandler reports it.
 func (s *Shared) SlowAfter() time.Duration {
-	if s.Liveness.Limit > 0 {
+	if s.Liveness.Limit != 0 {
 		return s.Liveness.third()
 	}
 	return SlowAfter
 }
 
-// LivenessOptions are those of reconnect.Liveness, with their defaults.
+// LivenessOptions are those of reconnect.Liveness, with their defaults. Neither duration is negative.
 type LivenessOptions struct {
-	Limit      time.Duration
+	Limit      time.Duration // zero means no limit
 	Probe      func(ctx context.Context, write func(conn.Message) error) error
-	ProbeEvery time.Duration
+	ProbeEvery time.Duration    // zero means no probes but those that Limit needs
 	Now        func() time.Time // the wall clock
 }
 
 // third is a third of the limit on silence; without a limit, how often the peer is probed, or checkLimit.
 func (o *LivenessOptions) third() time.Duration {
 	switch {
-	case o.Limit > 0:
+	case o.Limit != 0:
 		return max(o.Limit/3, 1)
-	case o.ProbeEvery > 0:
+	case o.ProbeEvery != 0:
 		return o.ProbeEvery
 	}
 	return checkLimit
