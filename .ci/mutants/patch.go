@@ -72,10 +72,11 @@ func (p *patch) apply(dir string) error {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	for _, file := range p.files {
-		text, err := os.ReadFile(file)
+		source, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
+		text := source
 		for _, h := range hunks {
 			if h.file != file {
 				continue
@@ -85,6 +86,9 @@ func (p *patch) apply(dir string) error {
 				return fmt.Errorf("%s does not apply: %w", p.name, err)
 			}
 			text = []byte(changed)
+		}
+		if bytes.Equal(text, source) { // a hunk has taken back what one before it did
+			return fmt.Errorf("%s changes nothing in %s", p.name, file)
 		}
 		changed := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(changed), 0o777); err != nil {
