@@ -13,32 +13,30 @@ import (
 )
 
 // Advice is what a server or an operator says about the future of a session. It comes by [Conn.Rotate],
-// in the close frame that ends a session (see [ReadAdvice]), or in the error of a refused dial or of
-// OnSession, if that error has a method Advice() Advice.
+// in the close frame that ends a session (see [ReadAdvice]), or in the error of a rejected dial or of
+// OnSession, if it has a method Advice() Advice.
 type Advice struct {
-	// Cause says why, for Trace and the seam. Default: ErrRotated.
+	// Cause is the reason, for Trace and the seam. Default: ErrRotated.
 	Cause error
 
-	// Wait is how long the next dial must wait. A random time from [0, Spread) is added to it, so that
-	// the clients of one server do not come back at one moment. Both together count as
-	// [backoff.MaxRetryAfter] at most: Spread is cut first.
+	// Wait is how long the next dial must wait, plus a random time from [0, Spread). Together they are
+	// at most [backoff.MaxRetryAfter]: Spread is reduced first.
 	Wait, Spread time.Duration
 
-	// By is when the session will end, if that is known. The next dial then begins at a time drawn
-	// from now until By, less the time that the last opening took; but within [backoff.MaxRetryAfter].
-	// Default: not known.
+	// By is when the session will end, or zero. The next dial then begins at a random time from now
+	// until By less the duration of the last opening, but within [backoff.MaxRetryAfter].
 	By time.Time
 
-	// URL is where the next dial is to go: one dial only, because the address may be wrong. An answer
+	// URL is where the next dial is to go: one dial only, because the address may be wrong. A response
 	// from URL, such as 403 or 410, does not affect later dials, except that its Retry-After is honored.
 	//
-	// The dialer decides whether it follows: a dialer.WebSocket follows to the same scheme, host and
-	// port, and elsewhere if its FollowHint says so; a dialer.Framed never follows. If it does not,
-	// [Trace].AddressIgnored is called. Default: the usual address.
+	// The dialer decides whether to follow: a dialer.WebSocket follows to the same scheme, host and
+	// port, and elsewhere if its FollowHint allows; a dialer.Framed never follows. If it does not,
+	// [Trace].AddressIgnored is called.
 	URL string
 
 	// Hint is for your own code that dials next, such as a token by which the server resumes the
-	// session: see [HintFrom]. Default: nothing.
+	// session: see [HintFrom].
 	Hint any
 }
 
@@ -107,19 +105,18 @@ func (e *advisedError) Unwrap() error { return e.error }
 // hintKey is the key of the hint in a context.
 type hintKey struct{}
 
-// HintFrom returns the newest [Advice].Hint, nil if there is none. ctx is the context of a dial (and so
-// of dialer.WebSocket.Prepare) or of OnSession. A hint serves until a session is ready, or until the
-// server has refused it, so that a token which the server has forgotten is tried once. These are
-// refusals: a dial that was answered without a connection, and an OnSession that has failed on a sound connection.
-// The hint of an Advice with a URL serves for the dial at that URL only, because the server expects
-// it there. It is gone if that dial fails, for whatever reason, or if another dial is answered
-// first. See [Opening].Advised.
+// HintFrom returns the newest [Advice].Hint, or nil. ctx is the context of a dial (and so of
+// dialer.WebSocket.Prepare) or of OnSession. A hint is available until a session is ready, or until the
+// server has rejected it, by answering a dial without a connection or by failing OnSession on a sound
+// connection, so that a token which the server has forgotten is tried once. The hint of an Advice with a
+// URL is available only for the dial at that URL; it is gone if that dial fails, or if another is
+// answered first. See [Opening].Advised.
 func HintFrom(ctx context.Context) any { return ctx.Value(hintKey{}) }
 
-// ReadAdvice reads the advice in the reason of a close frame, such as
-// "redial/1 wait=12s spread=30s url=wss://b.example/ws hint=...": the word redial/1, and then any
-// of these fields, between spaces. A duration is written as [time.ParseDuration] reads it.
-// ReadAdvice ignores other fields, and those that it cannot read. Package reconnect/drain writes such reasons.
+// ReadAdvice parses the advice in the reason of a close frame, such as "redial/1 wait=12s spread=30s
+// url=wss://b.example/ws hint=...": redial/1, and then any of these fields. Durations are as in
+// [time.ParseDuration]. Other and invalid fields are ignored. Package reconnect/drain writes such
+// reasons.
 func ReadAdvice(reason string) (a Advice, ok bool) {
 	fields := strings.Fields(reason)
 	if len(fields) == 0 || fields[0] != "redial/1" {

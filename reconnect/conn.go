@@ -18,9 +18,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Conn is a connection that is kept open: one goroutine, the supervisor, dials and reads it, and dials
-// again, until it is closed. Any goroutine may call its methods. For callbacks that wait see
-// [Options.OnMessage].
+// Conn is a connection that is kept open: one goroutine, the supervisor, dials, reads, and redials until
+// it is closed. Its methods are safe for concurrent use.
 type Conn struct {
 	dialer    Dialer
 	onSession func(ctx context.Context, o *Opening) error
@@ -40,30 +39,30 @@ type Conn struct {
 
 // Dialer opens one connection, such as a [dialer.WebSocket]. It may have more methods:
 //
-//   - Validate() error: New calls it, and returns its error.
+//   - Validate() error: New returns its error.
 //   - Host() string: the default of [RunOptions.Host].
 //   - Endpoint() string: the result of [Conn.Endpoint]. It must hold no secret.
-//   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take. Default, and 0 or less:
-//     the sum of the Attempt's limits.
+//   - DialTimeout(backoff.Attempt) time.Duration: the timeout of one dial. Default, and 0 or less: the
+//     sum of the Attempt's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
-	// Dial returns a new connection, which the Conn closes. It must return when ctx ends; a
-	// connection that it returns later is closed. ctx carries a [backoff.Attempt]. Dial runs in a
-	// goroutine of its own. A second call may run beside a long one: see [RunOptions.OneConnection].
+	// Dial returns a new connection, which the Conn closes. It must return when ctx is done; a
+	// connection returned later is closed. ctx carries a [backoff.Attempt]. Dial runs in its own
+	// goroutine, maybe concurrently with another call: see [RunOptions.OneConnection].
 	Dial(ctx context.Context) (conn.Conn, error)
 }
 
-// DialFunc is a function as a [Dialer].
+// DialFunc is a function that implements [Dialer].
 type DialFunc func(ctx context.Context) (conn.Conn, error)
 
 // Dial calls f.
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
-// New starts to keep a connection open, and returns at once. The first dial begins without a wait.
-// [Conn.AwaitReady] waits for the first session; until then Write fails, unless [Options].WhenDown lets it wait. The
-// caller must call Close or Shutdown in the end. d must not be nil; o may be nil. The error names the option that is
-// wrong. Functions in o may be called before New returns: a function that needs the Conn gets it from a [Layer].Start.
+// New starts to keep a connection open, and returns without waiting. The first dial begins immediately;
+// [Conn.AwaitReady] waits for the first session. The caller must eventually call Close or Shutdown. d
+// must not be nil; o may be nil. The error names the invalid option. Functions in o may be called before
+// New returns: one that needs the Conn gets it from a [Layer].Start.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")
@@ -101,9 +100,9 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	return c, nil
 }
 
-// Endpoint returns where the Conn dials, for a page or a log: the result of the Dialer's method
-// Endpoint, or else of its method Host, or "" if it has neither. For a [dialer.WebSocket] it is the
-// scheme, host and path of its URL. Prepare and a server's advice do not change it.
+// Endpoint returns where the Conn dials: the result of the Dialer's method Endpoint, or else of its
+// method Host, or "" if it has neither. For a [dialer.WebSocket] it is the scheme, host and path of its
+// URL. Prepare and a server's advice do not change it.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 func (c *Conn) Endpoint() string {
@@ -116,10 +115,10 @@ func (c *Conn) Endpoint() string {
 	return ""
 }
 
-// Close cuts the connection for good, starts the end and returns at once, from wherever it is called.
-// Nothing is read or written from then on. Done is closed when nothing is left: after the callbacks
-// and the dials under way have returned. [Trace.Overdue] reports those that ignore the end of their
-// context. Close returns nil, and may be called more than once.
+// Close drops the connection for good and returns nil without waiting, from wherever it is called.
+// Nothing is read or written from then on. Done is closed after the callbacks and the dials in progress
+// have returned. [Trace.Overdue] reports those that ignore their context. Close may be called more than
+// once.
 func (c *Conn) Close() error {
 	c.life.Closed.Store(true)
 	c.life.End()
@@ -127,12 +126,12 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Done returns a channel that is closed when no goroutine, timer or socket of the Conn is
-// left: after Close, after Shutdown, or after the Conn has ended by itself.
+// Done returns a channel that is closed once the Conn has ended and none of its goroutines, timers and
+// sockets is left.
 func (c *Conn) Done() <-chan struct{} { return c.done.Up() }
 
-// Err returns nil until Done is closed, then [net.ErrClosed] after Close or Shutdown. If the Conn has
-// ended by itself, Err returns an [*EndError], which says why, and is [net.ErrClosed] as well.
+// Err returns nil until Done is closed, then [net.ErrClosed], or an [*EndError] if the Conn has ended by
+// itself.
 func (c *Conn) Err() error {
 	if !c.done.IsUp() {
 		return nil
@@ -140,11 +139,10 @@ func (c *Conn) Err() error {
 	return c.state.newest().Err
 }
 
-// Kick cuts the present wait short, if there is one. Call it when the network is back, or when a
-// user presses "retry". During a dial it begins another dial beside it at once. If there are two
-// already, or with [RunOptions.OneConnection], it cuts the wait after the dial instead, if the dial
-// fails. During a session it does nothing. It never cuts the time that a server told us to wait, nor
-// the wait at the gate.
+// Kick cuts the current wait short. Call it when the network is back or a user presses "retry". During a
+// dial it begins a concurrent one. If there are two already, or with [RunOptions.OneConnection], it cuts
+// the wait after the dial short if the dial fails. During a session it does nothing. It never shortens a
+// wait that a server requested, nor the wait at the gate.
 func (c *Conn) Kick() {
 	c.state.mu.Lock() // because the kicks of an outage are forgotten where the next session begins: see keeper.dialed
 	defer c.state.mu.Unlock()
@@ -154,14 +152,13 @@ func (c *Conn) Kick() {
 	}
 }
 
-// Redial ends a session because of cause, and the supervisor dials again as after any loss. It is for a
-// session that only the application knows to be broken, such as a feed with a gap. It returns at once,
-// and does nothing if session is not the present one. A nil cause stands for no particular reason.
+// Redial ends a session because of cause, which may be nil, and returns immediately. The supervisor
+// dials again as after any loss. Use it when only the application can tell that the session is broken,
+// such as by a gap in a feed. It does nothing if session is not the current one.
 //
-// The peer gets a close frame, or the equivalent in its protocol, and has Options.CloseTimeout to
-// answer, but 1 s at most. If the peer is silent (see CloseTimeout) the connection is cut at once. The
-// code of the frame is the result of cause's method CloseCode() int, such as that of a
-// [conn.CloseError], if a close frame may carry that code, and otherwise 1000.
+// The peer gets a close frame, or the equivalent in its protocol, and has time to respond as
+// Options.CloseTimeout says. The code of the frame is the result of cause's method CloseCode() int, such
+// as that of a [conn.CloseError], if a close frame may carry that code, and otherwise 1000.
 func (c *Conn) Redial(session uint64, cause error) {
 	cause = cmp.Or(cause, errors.New("redial asked for"))
 	if l := c.state.link.Load(); l != nil && l.Session == session {
@@ -173,20 +170,20 @@ func (c *Conn) Redial(session uint64, cause error) {
 	}
 }
 
-// InCallback reports whether ctx is, or comes from, the context that c has given to OnSession,
-// Layer.Open, OnMessage or OnSeam. While one of these runs c receives nothing else, so that a function
-// which would wait for an answer should return an error.
+// InCallback reports whether ctx is, or derives from, the context that c has passed to OnSession,
+// Layer.Open, OnMessage or OnSeam. While one of these runs c receives nothing else, so the caller must
+// not wait for a response.
 func (c *Conn) InCallback(ctx context.Context) bool {
 	life, _ := ctx.Value(lifeKey{}).(*link.Life)
 	return life == &c.life.Life
 }
 
-// Check asks now whether the ready session is alive. Call it when the network of the machine has
-// changed: see package netwatch. If the machine has lost the local address of the connection, the
-// connection is cut at once. Otherwise the peer is probed, and the connection is cut, with [ErrSilent],
-// if nothing comes within 5 s or a third of Liveness.Limit, whichever is less. There is no verdict
-// while the application does not read. Check returns at once, and does nothing while no session is
-// ready. While [Trace.SessionReady] runs, Check takes effect when that hook has returned.
+// Check begins to test whether the ready session is alive. Call it when the network of the machine has
+// changed: see package netwatch. A connection whose local address the machine has lost is dropped
+// immediately. Otherwise the peer is probed, and the connection is dropped, with [ErrSilent], if nothing
+// arrives within 5 s or a third of Liveness.Limit, whichever is less, unless the application does not
+// read. Check does nothing while no session is ready. While [Trace.SessionReady] runs, Check takes
+// effect when that hook has returned.
 func (c *Conn) Check() {
 	if l := c.readySession(); l != nil && !c.life.Leaving.Load() {
 		l.liveness.Check()
@@ -245,40 +242,39 @@ func (l *lifetime) fail(err error) {
 	l.End()
 }
 
-// Stats are counts since [New], and how much waits now.
+// Stats are counts since [New], and current amounts.
 type Stats struct {
-	Dials         uint64 // dials that have begun
-	Failures      uint64 // dials, and sessions, that have ended before a session was ready
-	Sessions      uint64 // connections that were dialed
-	Lost          uint64 // sessions that have ended after they were ready or had delivered something
-	Received      uint64 // messages that were received
-	ReceivedBytes uint64 // bytes of their data
-	Written       uint64 // messages that were written
-	WrittenBytes  uint64 // bytes of their data
-	Dropped       uint64 // messages whose fate is FateDropped, those included that Write or Send refused
-	Unknown       uint64 // messages whose fate is FateUnknown
+	Dials         uint64
+	Failures      uint64 // dials and sessions that ended before a session was ready
+	Sessions      uint64
+	Lost          uint64 // sessions that ended after they were ready or had delivered something
+	Received      uint64
+	ReceivedBytes uint64 // message data
+	Written       uint64
+	WrittenBytes  uint64 // message data
+	Dropped       uint64 // messages with FateDropped, including those that Write or Send rejected
+	Unknown       uint64 // messages with FateUnknown
 	Probes        uint64 // probes of a silent peer
 
-	KeepAliveMessages uint64 // messages of KeepAlive that were written; Written counts them too
-	Rotations         uint64 // sessions that were replaced: see Rotation
-	RotationsFailed   uint64 // sessions that were to be replaced, and were not, such as because they were lost first
+	KeepAliveMessages uint64 // also counted in Written
+	Rotations         uint64 // replaced sessions: see Rotation
+	RotationsFailed   uint64 // rotations that failed, such as because the session was lost first
 
-	Queued      uint64 // messages of Write and Send that have no fate yet
-	QueuedBytes uint64 // bytes of the data that Send has queued
+	Queued      uint64 // messages of Write and Send without a fate yet
+	QueuedBytes uint64 // message data queued by Send
 	Unread      uint64 // messages in the inbox
-	UnreadBytes uint64 // bytes of their data
+	UnreadBytes uint64 // message data
 
-	// QueuedAge is how long ago the oldest message that waits to be written was given to Write or Send.
-	// A message that is being written does not count.
+	// QueuedAge is the age of the oldest message of Write or Send that waits to be written.
 	QueuedAge time.Duration
 
-	// Silence is how long ago the ready session received its last byte, or its last message if the
+	// Silence is the time since the ready session received its last byte, or its last message if the
 	// connection is no [conn.Transport]. It is 0 without a ready session, and for a connection that can
-	// neither be asked nor probed.
+	// be neither queried nor probed.
 	Silence time.Duration
 }
 
-// Stats returns the counts. Each is exact, but they are not taken at one instant.
+// Stats returns the counts. Each is exact, but they are not a consistent snapshot.
 func (c *Conn) Stats() Stats {
 	n, shared := &c.life.counts, &c.life.Counts
 	s := Stats{

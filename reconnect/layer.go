@@ -8,41 +8,35 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// Layer is something above the connection that follows its life, such as a set of subscriptions, or a
-// table of questions that wait for answers. Each field may be nil. [Options].Layers are called in
-// their order at each moment, each time with the number of the session. No lock is held meanwhile.
-// For what they may call see Callbacks in the package's documentation.
+// Layer follows the life of a connection, such as a set of subscriptions. Each field may be nil.
+// [Options].Layers are called in order at each event. See Callbacks in the package documentation.
 //
-// During a [Rotation] the next session opens before the last one is lost, so that the calls for the two
-// mix, and run at the same time.
+// During a [Rotation] the calls for two sessions run concurrently.
 type Layer struct {
-	// Start gives the layer its Conn. New calls it before anything else happens. New fails with the
-	// error of Start, such as that the layer belongs to another Conn. Before New returns, it calls
-	// End of the layers that have started, and closes Done of the Conn.
+	// Start gives the layer its Conn. New calls it first, and fails with its error, after calling End of
+	// the layers that have started, and closing Done of the Conn.
 	Start func(c *Conn) error
 
-	// Open prepares a new session, after OnSession has returned and before the session is ready. It
-	// has sole use of the connection. It runs in the goroutine of OnSession, and under its limit. An
-	// error means that the attempt has failed.
+	// Open prepares a new session, after OnSession has returned and before the session is ready, in the
+	// goroutine of OnSession and under its limit. An error fails the attempt.
 	Open func(ctx context.Context, o *Opening) error
 
-	// Ready says that the session is ready: messages can be sent by it now. It runs in the
-	// goroutine that reads the session, which waits for it. If Trace.SessionReady of a session is slow,
-	// and a rotation replaces the session meanwhile, its Ready comes after that of the next session.
+	// Ready says that messages can be sent by the session now. It runs in the goroutine that reads the
+	// session, which waits for it. If a rotation replaces a session during a slow Trace.SessionReady,
+	// its Ready comes after that of the next session.
 	Ready func(session uint64)
 
 	// Receive gets each message of a session in order, before the inbox or OnMessage. If it reports
-	// true it has taken the message: no later layer gets it, and neither does the reader of the Conn.
-	// The data is valid until Receive returns. It runs in the goroutine that reads the session, and
-	// must be quick, because the connection is not read meanwhile.
+	// true, no later layer gets the message, and neither does the reader of the Conn. The data is valid
+	// until Receive returns. It runs in the goroutine that reads the session, and must be quick.
 	Receive func(m Message) (taken bool)
 
-	// Lost says that a session has ended, because of cause, exactly once for each session that was
-	// dialed, unless a callback has ended the Conn by [runtime.Goexit]. It runs in the goroutine that
-	// has read the session, before the reader gets the seam.
+	// Lost says that a session has ended because of cause, exactly once for each dialed session, unless
+	// a callback has ended the Conn by [runtime.Goexit]. It runs in the goroutine that read the session,
+	// before the reader gets the seam.
 	Lost func(session uint64, cause error)
 
-	// End says that the Conn has ended; err is the result of [Conn.Err]. It is the last call.
+	// End is the last call: the Conn has ended. err is the result of [Conn.Err].
 	End func(err error)
 }
 

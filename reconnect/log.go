@@ -11,27 +11,24 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Log returns a Trace that writes lines to l, with the connection's name if it has one. The
-// levels are:
+// Log returns a Trace that writes to l, with the connection's name if any, at these levels:
 //
-//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, a wait for a
-//     login, the end that the program itself asked for (by Close, Shutdown, or the context of Run).
-//   - Warn: an address that was advised and not followed, a wait until somebody mends something
-//     (a verdict of ClassSlow), a wait after a session that was refused as one before it (the same error
-//     of OnSession or serve, or close code from 3000 on), a wait after three failed dials of a
-//     rotation ("waiting to dial replacement", with the number of the session to be replaced), any
-//     other permanent end, a slow handler, an overdue function.
+//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, a wait for a login, a
+//     requested end (by Close, Shutdown, or the context of Run).
+//   - Warn: an ignored address, a wait until a person acts (a verdict of ClassSlow), a wait after a
+//     repeated rejection (the same error of OnSession or serve, or close code from 3000 on), a wait
+//     after three failed dials of a rotation ("waiting to dial replacement", with the number of the old
+//     session), any other permanent end, a slow handler, an overdue function.
 //   - Debug: dials, probes and the gate.
 //
-// Of equal lines about waits, ended sessions, hung handshakes and ignored addresses Log writes only
-// the first, the second, the fourth, the eighth and so on, so that neither a long outage nor many
-// connections fill the log. From the fourth on a line has the attribute count, which includes the
-// lines that were left out. Lines are equal if they differ only in the name, in numbers, in
-// durations and in the ports within the cause. The count resets after 10 min without such a line.
-// The lines of all connections that share a Trace are counted together.
+// Of equal lines about waits, ended sessions, hung handshakes and ignored addresses Log writes only the
+// first, second, fourth, eighth and so on, from the fourth on with the attribute count, which includes
+// omitted lines. Lines are equal if they differ only in the name, in numbers, in durations and in the
+// ports within the cause. The count resets after 10 min without such a line. Connections that share a
+// Trace are counted together.
 //
-// The wait in a line is all of the time until the next dial; retry_after is the part of it
-// that the server, or the budget of logins, asked for, if one of them did.
+// The wait in a line is the whole time until the next dial; retry_after is the part that the server or
+// the budget of logins requested, if any.
 func Log(l *slog.Logger) *Trace {
 	log := logger(func(level slog.Level, msg, name string, attrs ...slog.Attr) {
 		if name != "" {

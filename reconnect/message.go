@@ -12,22 +12,20 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Message is a received message, and the session that it came by.
+// Message is a received message.
 type Message struct {
-	conn.Message        // its data is valid as Conn.Read or Options.OnMessage says
-	Session      uint64 // the number of the session, from 1 on
+	conn.Message        // data valid as Conn.Read or Options.OnMessage says
+	Session      uint64 // session by which it came, from 1
 }
 
-// Seam marks a place in the stream of received messages where some may be missing, so that a state
-// built from the messages before it is stale. There is exactly one after each session that was ready
-// or delivered anything: after its last message, and before the first of the next session. The last
-// session has one too: after [Conn.Shutdown] it comes just before the end of the stream. With
-// [InboxDropOldest] there is also one in the place of the messages that were dropped.
+// Seam marks a place in the stream of received messages where some may be missing, so that a state built
+// from the messages before it is stale. There is exactly one after each session that was ready or
+// delivered anything, before the next session or the end of the stream. With [InboxDropOldest] there is
+// also one in place of dropped messages.
 //
-// Do not fetch missing messages at such a seam: the next session may not be subscribed yet, and what
-// the server sends between the fetch and the subscription is missing for good. With
-// [Options.MarkRefetch] fetch at each Seam with Refetch set, also that of the first session and of
-// dropped messages:
+// Do not fetch missing messages at such a seam: the next session may not be subscribed yet, and what the
+// server sends before the subscription is missing for good. With [Options.MarkRefetch] fetch at each
+// Seam with Refetch set, including that of the first session and of dropped messages:
 //
 //	switch seam, ok := errors.AsType[*reconnect.Seam](err); {
 //	case ok && seam.Refetch:
@@ -36,32 +34,30 @@ type Message struct {
 //		book = nil // a stale book is worse than none
 //	}
 //
-// A Seam is an error only so that Read can return it in order: read on. It does not unwrap to its
+// A Seam is an error only so that Read can return it in order: keep reading. It does not unwrap to its
 // Cause, because errors.Is(err, [net.ErrClosed]) must mean that the Conn is closed.
 //
 // If more than 64 seams are unread, one stands for several, with the Session and Cause of the last. That
-// session may live on, if the seam has Dropped.
+// session may still be live if the seam has Dropped.
 type Seam struct {
-	Session uint64 // the session that ended, or whose messages were dropped
-	Cause   error  // why the session ended; ErrInboxFull for messages that were dropped
-	Dropped int    // how many messages were dropped here; 0: none, a connection was lost
-	Lost    int    // how many connections were lost here; 0: none, messages were dropped
+	Session uint64 // session that ended, or whose messages were dropped
+	Cause   error  // why the session ended; ErrInboxFull for dropped messages
+	Dropped int    // number of messages dropped here; 0 if a connection was lost
+	Lost    int    // number of connections lost here; 0 if messages were dropped
 
 	Planned bool // the session was replaced, and did not die: see Rotation
 
-	// Overlapped says that the next session was ready before this one was read to its end. Then
-	// nothing is missing if the server gives both everything, but some messages may come twice. It is
-	// false if this session broke before or while it was closed, if we ended it while something of it may
-	// have been unread, and if the peer ended it, or may have, and something may have been unread when the
-	// next one became ready.
+	// Overlapped says that the next session was ready before this one was read to its end. Nothing is
+	// then missing if the server sends everything to both, but messages may be duplicated. It is false
+	// if this session broke before or during its close, if we ended it while some of it may have been
+	// unread, and if the peer may have ended it with something unread when the next one became ready.
 	Overlapped bool
 
-	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable
-	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric
+	Resumed bool           // the protocol guarantees that nothing is missing: see Options.Resumable
+	Reason  backoff.Reason // kind of Cause, safe as a metric label
 
-	// Refetch says that missing messages can be fetched now: later ones come by a session that is
-	// ready and subscribed. If Lost and Dropped are 0, the seam is only the mark of Session. Refetch
-	// is false without Options.MarkRefetch.
+	// Refetch says that missing messages can be fetched now: see Options.MarkRefetch. If Lost and
+	// Dropped are 0, the seam is only the mark of Session.
 	Refetch bool
 }
 
@@ -75,8 +71,8 @@ func (s *Seam) Error() string {
 	return fmt.Sprintf("session %d ended: %v", s.Session, s.Cause)
 }
 
-// ErrInboxFull is the cause of a seam in the place of messages that were dropped, and of the
-// end of a session with [InboxDisconnect]: the application read too slowly.
+// ErrInboxFull is the cause of a seam in place of dropped messages, and of the end of a session with
+// [InboxDisconnect].
 var ErrInboxFull = inbox.ErrFull
 
 // mark is the mark of one session for [Options.MarkRefetch]. It comes once, when nothing holds it any
@@ -176,9 +172,9 @@ func (r *receiver) callMark(l *served) {
 
 func newMarkSeam(l *served) *Seam { return &Seam{Session: l.Session, Refetch: true} }
 
-// HoldRefetch keeps the mark of this session back (see [Options.MarkRefetch]) until release is called:
-// until the answers to subscriptions have come, for example. Any goroutine may call release; calls
-// after the first do nothing. Without Options.MarkRefetch there is no mark to hold.
+// HoldRefetch delays the mark of this session (see [Options.MarkRefetch]) until release is called, such
+// as until subscriptions are confirmed. Any goroutine may call release; calls after the first do
+// nothing.
 func (o *Opening) HoldRefetch() (release func()) {
 	m := o.l.extra.mark
 	if m == nil || o.over.Load() || !m.hold() {

@@ -14,15 +14,16 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Opening is a new connection, of which [Options.OnSession] has sole use, and then each [Layer] in turn.
-// One goroutine may use it, until the function that got it returns. When the last has returned, Read,
-// Write, Deliver, AwaitReceipts, Resumed and NoLogin return an error.
+// Opening is a new connection, of which [Options.OnSession] and then each [Layer] in turn has sole use.
+// One goroutine at a time may use it, until the function that got it returns. After the last has
+// returned, Read, Write, Deliver, AwaitReceipts, Resumed and NoLogin return an error. Methods that block
+// return when the context of OnSession is done.
 type Opening struct {
-	Session  uint64        // the number of the session
+	Session  uint64
 	Cause    error         // why the last session ended; nil for the first
-	Downtime time.Duration // as in Session; 0 while the session before lives
-	Planned  bool          // the session replaces one that has not died: see [Rotation]
-	Advised  bool          // the dialer has followed [Advice].URL, and HintFrom returns the hint of that Advice
+	Downtime time.Duration // as in Session; 0 while the previous session lives
+	Planned  bool          // the session replaces a live one: see [Rotation]
+	Advised  bool          // the dialer followed [Advice].URL, and HintFrom returns the hint of that Advice
 
 	session  *Session
 	life     *lifetime
@@ -35,8 +36,8 @@ type Opening struct {
 	over     atomic.Bool
 }
 
-// Read returns the next message, in a slice of its own, which belongs to the caller. An error means that
-// the connection is lost; return it from OnSession. Read ends with the context of OnSession.
+// Read returns the next message in a new slice, which belongs to the caller. An error means that the
+// connection is lost; return it from OnSession.
 func (o *Opening) Read() (conn.Message, error) {
 	if err := o.ended(); err != nil {
 		return conn.Message{}, err
@@ -50,9 +51,9 @@ func (o *Opening) Read() (conn.Message, error) {
 }
 
 // Write sends a message, whose data belongs to the caller again when Write returns. After an error the
-// connection is lost, unless the error is [conn.ErrBadMessage]. Write ends as Read does. The first Write
-// takes a login from [RunOptions.Logins]. If there is none it writes nothing, ends the attempt, and returns
-// a [*budget.LoginError].
+// connection is lost, unless the error is [conn.ErrBadMessage]. The first Write takes a login from
+// [RunOptions.Logins]. If none is left it writes nothing, ends the attempt, and returns a
+// [*budget.LoginError].
 func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
@@ -91,11 +92,11 @@ func (o *Opening) failed(err error) error {
 	return o.l.Cause(err)
 }
 
-// Deliver passes a message on to the other layers, and to the reader of the Conn if no layer takes it: a message
-// between a subscription and its answer is part of the stream. It calls OnMessage, or puts a copy of the message into
-// the inbox. While the session before is still read (see [OverlapHold]) the copy is held instead. Deliver waits while
-// another session is in OnMessage (see [OverlapMix]), and for room in a full inbox if the policy is InboxBlock, until
-// the context of OnSession ends. After Close it does nothing, and returns [net.ErrClosed].
+// Deliver passes a message that is part of the stream to the other layers, and to the reader of the Conn
+// if no layer takes it. It calls OnMessage, or puts a copy of the message into the inbox, or holds the
+// copy while the previous session is still read (see [OverlapHold]). Deliver waits while another session
+// is in OnMessage (see [OverlapMix]), and for space in a full inbox with InboxBlock. After Close it
+// returns [net.ErrClosed].
 func (o *Opening) Deliver(m conn.Message) error {
 	switch {
 	case o.over.Load():
@@ -112,9 +113,8 @@ func (o *Opening) Deliver(m conn.Message) error {
 }
 
 // AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its fate, so that
-// an application's own record of what earlier sessions sent is complete, and it can decide what to send
-// again. Messages that are still queued are written when OnSession has returned. AwaitReceipts ends
-// with the context of OnSession, and returns its cause.
+// an application can decide what to send again. If the context of OnSession is done, the error is its
+// cause.
 func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
@@ -122,8 +122,8 @@ func (o *Opening) AwaitReceipts() error {
 	return o.sender.outbox().AwaitReceipts(o.ctx)
 }
 
-// Resumed says that the protocol vouches for the stream: the server goes on where the last session ended, and nothing
-// is missing. The seam then says so. Call it before Deliver. It is an error without Options.Resumable.
+// Resumed says that the server continues where the last session ended, and nothing is missing. Call it
+// before Deliver. It is an error without Options.Resumable.
 func (o *Opening) Resumed() error {
 	switch {
 	case o.over.Load():
@@ -137,9 +137,9 @@ func (o *Opening) Resumed() error {
 
 var errNotResumable = errors.New("reconnect: Opening.Resumed needs Options.Resumable, because otherwise the reader has got the seam already")
 
-// NoLogin says that what follows is no login, such as because the server goes on with a session that
-// it knows, so that Write takes none from [RunOptions.Logins]. It is an error after the first Write. If the
-// server then wants a login all the same, call Take of the Logins before that, or return an error.
+// NoLogin says that what follows is no login, such as a resumption, so that Write takes none from
+// [RunOptions.Logins]. It is an error after the first Write. If the server then wants a login after all,
+// call Take of the Logins first, or return an error.
 func (o *Opening) NoLogin() error {
 	switch {
 	case o.over.Load():
@@ -153,8 +153,8 @@ func (o *Opening) NoLogin() error {
 
 var errLoggedIn = errors.New("reconnect: Opening.NoLogin after a Write, which has taken a login")
 
-// Conn returns the connection itself, such as to ask a [conn.WebSocket] for its subprotocol. Use the
-// methods of the Opening to read and write.
+// Conn returns the connection itself, such as for the subprotocol of a [conn.WebSocket]. Use the methods
+// of the Opening to read and write.
 func (o *Opening) Conn() conn.Conn { return o.l.Conn }
 
 var errOver = errors.New("reconnect: Opening used after OnSession returned")

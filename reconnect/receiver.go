@@ -254,16 +254,16 @@ func (r *receiver) putSeam(l *served, s *Seam) {
 }
 
 // Read returns the next message. Its data is in buf if that is large enough, and else in a new slice of
-// the exact size; it belongs to the caller. buf may be nil. Read may write to all of buf, also if it returns an
-// error or a shorter message. Where a connection was lost the error is a *[Seam]: read on. Any other error is
+// the exact size; it belongs to the caller. buf may be nil. Read may use all of buf as scratch space,
+// even if it returns an error. Where a connection was lost the error is a *[Seam]: keep reading. Any
+// other error is
 //
-//   - the cause of ctx, which ends this call and nothing else;
-//   - [net.ErrClosed], at once after Close;
+//   - the cause of ctx, which ends only this call;
+//   - [net.ErrClosed], immediately after Close;
 //   - the error of [Conn.Err], when everything has been read, after Shutdown or if the Conn has ended by
 //     itself.
 //
-// Goroutines that read at the same time take turns. Read is an error on a Conn with OnMessage or
-// [InboxDiscard].
+// Concurrent reads take turns. Read is an error on a Conn with OnMessage or [InboxDiscard].
 func (c *Conn) Read(ctx context.Context, buf []byte) (m Message, err error) {
 	in := c.receiver.inbox
 	if in == nil {
@@ -320,9 +320,8 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 	}
 }
 
-// Messages returns the stream of messages: each pair is the result of a [Conn.Read] without a buffer.
-// Where a connection was lost the error is a *[Seam]; the stream goes on. Any other error is the last
-// pair.
+// Messages returns the stream of messages: each pair is the result of a [Conn.Read] without a buffer. A
+// *[Seam] does not end the stream; any other error is the last pair.
 func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {

@@ -11,80 +11,67 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Rotation says when a session is replaced by another while it is well: because servers end
-// every session after some time, or say that they will soon. [Conn.Rotate] asks for the same at
-// once.
+// Rotation says when a healthy session is replaced by another, for servers that end every session after
+// some time. [Conn.Rotate] does this on request.
 //
-// The next session is made by a second dial, through the same gate and policy, the same OnSession
-// and layers, while the present one goes on. If that dial fails, it is repeated as after a loss. A
-// verdict of ClassStop on it ends the rotation. If After has requested that, it requests no other one
-// for the session. In both cases the present session stays.
+// The next session is dialed and opened like any other, while the current one continues. A failed dial
+// is repeated as after a loss. A verdict of ClassStop ends the rotation, and After requests no other one
+// for the session, which stays.
 //
-// Ten rotations may follow one another without a pause. Then one begins every 2 s, whatever
-// requests it.
+// Once the next session is ready, it sends the messages; the old one only finishes the message being
+// written, and sends those with its number in [Outgoing.Session]. It is read to its end, or for Drain,
+// and then until the peer has answered a close frame, whose reason is "rotated". If the server repeats
+// that reason, [Seam].Overlapped can be true although the reader was busy.
 //
-// When the next session is ready, messages are sent by it. The old one still sends the message that
-// it was writing, and those with its number in [Outgoing.Session]. The old one is read to its end, or
-// for Drain, and then closed politely: it is read until the peer has answered the close frame. The
-// reason in that frame is "rotated". A server that repeats it in its answer lets [Seam].Overlapped be true
-// although the reader was busy, because the frame cannot be one that crossed ours.
-//
-// If the old session is lost before the next is ready, that is an ordinary loss, and the dial under
-// way becomes the redial. If the rotation only waits for its next dial then, it ends, and the redial
-// follows after the wait of a loss, or after the wait that the server has asked for.
+// If the old session is lost before the next is ready, that is an ordinary loss, and a dial in progress
+// becomes the redial. Otherwise the redial follows after the wait of a loss, or the wait that the server
+// requested.
 type Rotation struct {
-	// After is the age at which a session is replaced. The time is drawn from [0.9, 1) of it
-	// for each session, with Allowed from [0.9, 0.98), so that clients which were started
-	// together do not rotate together. Default: never. Less than 1 ms: an error, because a number
-	// without a unit counts nanoseconds.
+	// After is the age at which a session is replaced, drawn for each session from [0.9, 1) of After,
+	// with Allowed from [0.9, 0.98). Default: never. Less than 1 ms: an error.
 	After time.Duration
 
-	// Allowed reports whether the present moment is a good one, such as a pause between two utterances,
-	// for which a voice agent waits. It is asked from the drawn time on, until 0.99 of After. Then the
-	// session is replaced anyway. It is called in the goroutine of a timer. For what it may call see
-	// Callbacks in the package's documentation. It is an error without After. Default: always.
+	// Allowed reports whether now is a good moment. It is called in a timer's goroutine from the drawn
+	// age until 0.99 of After, when the session is replaced anyway. It is an error without After.
 	Allowed func(time.Time) bool
 
-	// Overlap says in which order the reader gets the messages of two sessions that are both
-	// alive. Default: OverlapHold, or OverlapBreakFirst with RunOptions.OneConnection,
-	// which allows nothing else.
+	// Overlap says in which order the reader gets the messages of two live sessions. Default:
+	// OverlapHold, or OverlapBreakFirst with RunOptions.OneConnection, which allows nothing else.
 	Overlap Overlap
 
-	// Drain is how long the old session is read when the next one is ready, before it is closed
-	// (which takes a second more at most, if the peer does not answer). With OverlapBreakFirst it is
-	// how long messages wait for the next session, whatever WhenDown says. Default: 5 s. Negative: an
-	// error.
+	// Drain is how long the old session is read once the next one is ready, before it is closed (which
+	// takes at most 1 s more). With OverlapBreakFirst it is how long messages wait for the next session,
+	// whatever WhenDown says. Default: 5 s. Negative: an error.
 	Drain time.Duration
 }
 
 // Overlap says what happens while one session replaces another.
 type Overlap uint8
 
-// The ways to replace a session. Servers differ: some give everything to both connections,
-// some spread it over both, some refuse a second connection or close the first.
+// The ways to replace a session. Some servers send everything to both connections, some spread it over
+// both, some reject a second connection or close the first.
 const (
-	// OverlapHold gives the reader all messages of the old session, then one seam, and then the
-	// messages of the next. Those are held meanwhile: at most Inbox.Bytes, and at most one message
-	// for each 64 of these bytes, or Inbox.Messages if that is more. When no more can be held, the
-	// old session is cut, without a close frame. While the old one is quiet the reader waits for as
-	// long as Drain.
+	// OverlapHold gives the reader all messages of the old session, then one seam, and then the held
+	// messages of the next: at most Inbox.Bytes, and at most one message for each 64 of these bytes, or
+	// Inbox.Messages if that is more. Beyond that, the old session is dropped, without a close frame.
+	// While the old session is quiet the reader waits for as long as Drain.
 	//
-	// If the next session is lost while the inbox is full, its held messages are added anyway, once.
-	// A second time they are dropped, and the session ends with ErrInboxFull.
+	// If the next session is lost while the inbox is full, its held messages are added anyway, once. A
+	// second time they are dropped, and the session ends with ErrInboxFull.
 	OverlapHold Overlap = iota
 
-	// OverlapMix gives the reader the messages of both sessions as they come, one at a time.
-	// The seam comes when the old session has ended. Messages of the next session stand before it
-	// and after it. Up to 16 messages more than Inbox.Messages may wait meanwhile.
+	// OverlapMix gives the reader the messages of both sessions as they come, one at a time, and the
+	// seam when the old session has ended. Up to 16 messages more than Inbox.Messages may wait
+	// meanwhile.
 	OverlapMix
 
-	// OverlapBreakFirst closes the old session, and then dials without a first wait. It is
-	// for servers that allow one connection. Messages that the server sends until it sees the
-	// close are lost, unless the protocol resumes.
+	// OverlapBreakFirst closes the old session, and then dials without a first wait, for servers that
+	// allow one connection. Messages sent before the server sees the close are lost, unless the protocol
+	// resumes.
 	OverlapBreakFirst
 )
 
-// ErrRotated is the cause of the end of a session that was replaced, unless [Advice] has another.
+// ErrRotated is the cause of the end of a replaced session, unless [Advice] has another.
 var ErrRotated error = &link.Ended{Text: "replaced by the next session", Why: backoff.ReasonRotated}
 
 // shortest is the minimum for an interval at which something is repeated.
@@ -116,10 +103,9 @@ func (o *Rotation) validate(one bool) error {
 	return nil
 }
 
-// Rotate asks that a session be replaced by another, as a says: see [Rotation]. It is for a server
-// that announces the end of a session in its own protocol, and for an operator. It returns at once.
-// It does nothing if session is not the present one, is not ready, or is being replaced already.
-// While the session before is still read, the rotation waits for its end.
+// Rotate requests the replacement of a session, as a says, and returns immediately: see [Rotation]. It
+// does nothing unless session is the current one, ready, and not being replaced already. While the
+// previous session is still read, the rotation waits for its end.
 func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.

@@ -19,29 +19,27 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Run keeps one connection open. It dials, gives the connection to serve, closes it when serve returns,
-// classifies why, waits, and dials again. It runs in the caller's goroutine, the supervisor. A bad
-// option is an error at once. Otherwise Run returns
+// Run keeps one connection open. It dials, passes the connection to serve, closes it when serve returns,
+// classifies why, waits, and dials again. The caller's goroutine is the supervisor. An invalid option is
+// an error immediately. Otherwise Run returns
 //
-//   - when ctx ends, with [context.Cause];
+//   - when ctx is done, with [context.Cause];
 //   - when a verdict is ClassStop, with that error;
 //   - when the policy gives up, with an error that is [backoff.ErrGaveUp] and the last error.
 //
-// One call of serve is one session, in the caller's goroutine. Its context is ctx. It should call
-// [Session.Ready] when the session is of use: until then the session counts as a failed attempt. A nil
-// from serve is redialed like any loss. When ctx ends while serve runs, the connection is closed under
-// it, so that Close must be safe to call at any time and more than once. Run waits for Close before
-// it dials again. [Trace.SlowHandler] and [Trace.Overdue] report a Close that takes long.
+// One call of serve, in the caller's goroutine and with ctx, is one session. It should call
+// [Session.Ready] once the session is usable: until then the session counts as a failed attempt. A nil
+// error from serve is redialed like any loss. When ctx is done while serve runs, the connection is
+// closed concurrently, so Close must be safe to call at any time and more than once. Run waits for Close
+// before it dials again.
 //
-// dial runs in a goroutine of its own, which Run waits for even when its context has ended; Run closes
-// a connection that comes too late. Its context carries a [backoff.Attempt], and ends after the
-// Attempt's two limits together. It should try once, because Run does the trying again. dial is called
-// a second time beside a call that takes too long after it has reported, by Attempt.Connected, that it
-// is connected, and after a kick. At most two calls run at once, and with [RunOptions.OneConnection]
-// one.
+// dial runs in its own goroutine, for which Run always waits; Run closes a connection that comes too
+// late. Its context carries a [backoff.Attempt], and is done after the Attempt's two limits together. It
+// should not retry. A second dial runs concurrently after a kick, or if the first takes too long after
+// calling Attempt.Connected, but not with [RunOptions.OneConnection].
 //
-// If serve or a hook panics or ends by [runtime.Goexit], the connection is closed nevertheless, and
-// the place at the gate is given back. A dial that ends by Goexit has failed.
+// If serve or a hook panics or ends by [runtime.Goexit], the connection is closed nevertheless, and the
+// gate's slot is released. A dial that ends by Goexit has failed.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
 	if dial == nil || serve == nil {

@@ -15,73 +15,68 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// RunOptions are the options of [Run]. A nil *RunOptions is fine.
+// RunOptions are the options of [Run]. A nil *RunOptions has the defaults. See Callbacks in the package
+// documentation.
 type RunOptions struct {
-	// Policy says how long to wait before each dial, and for how long a dial may take. It is called
-	// in the supervisor's goroutine, of which there are two during a [Rotation]. For what it may
-	// call see Callbacks in the package's documentation. Default: [backoff.Default].
+	// Policy says how long to wait before each dial, and how long a dial may take. It is called in the
+	// supervisor's goroutine, of which there are two during a [Rotation]. Default: [backoff.Default].
 	Policy backoff.Policy
 
-	// Classify returns the verdict on why a dial has failed or a session has ended. It is called as
-	// Policy is, and never with nil. ClassOK counts as ClassRetry. For the waits a handshake that
-	// hangs is ClassOverload, whatever Classify says. Default: [backoff.Classify].
+	// Classify returns the verdict on why a dial failed or a session ended. It is called as Policy is,
+	// and never with nil. ClassOK counts as ClassRetry. For the waits a hung handshake is ClassOverload.
+	// Default: [backoff.Classify].
 	Classify func(error) backoff.Verdict
 
-	// OneConnection forbids a second dial beside a handshake that is not answered, for accounts that
-	// may have one connection only. The handshake is given up instead. A server whose queue has no
-	// bound, and that needs more than about 15 s for a herd of such clients, may never come back; the
-	// policy &backoff.Adaptive{HangShare: 1} is more patient. Default: there may be two dials at a
-	// time, and the dial that is answered first wins.
+	// OneConnection gives up a handshake that is not answered, instead of dialing concurrently, for
+	// accounts that may have one connection only. A server with an unbounded queue that needs more than
+	// about 15 s for a herd of such clients may never recover; the policy &backoff.Adaptive{HangShare:
+	// 1} is more patient.
 	OneConnection bool
 
-	// StartSpread is for many clients that start at one instant: a wait drawn from [0,
-	// StartSpread) comes before the first dial of all. Default, and negative: no wait.
+	// StartSpread bounds a random wait before the first dial, for many clients that start together.
+	// Default, and negative: no wait.
 	StartSpread time.Duration
 
 	// StableAfter is how long a session must have been ready so that the waits start again from the
-	// first; or as long as the wait before the session, with what a server asked for, if that was
-	// longer. A shorter session takes 30 s off the counted outage if it was ready for 2 s, and earns
-	// nothing if it was ready for less. A session that we end because of what the peer sent, such as
-	// a broken frame, counts only after an hour. Default: 10 s. Negative: 2 s.
+	// first, with the exceptions of promise 3 in the package documentation. Default: 10 s. Negative:
+	// 2 s.
 	StableAfter time.Duration
 
-	// Gate holds each dial until it may begin, the first one too. The time at the gate is outside the
-	// limits on the dial. Acquire is called in a goroutine of its own, and the function that it
-	// returns in the supervisor's goroutine or in that of [Session.Ready]. For what both may call
-	// see Callbacks in the package's documentation. Default: none.
+	// Gate delays each dial, including the first. The time at the gate does not count in the limits on
+	// the dial. Acquire is called in its own goroutine, and the returned function in the supervisor's or
+	// in that of [Session.Ready].
 	Gate Gate
 
-	// Host is the name of the server at the Gate. It is an error without a Gate, and so is
-	// a Gate without it. Default for a Conn: what the Dialer's method Host returns.
+	// Host is the name of the server at the Gate; either is an error without the other. Default for a
+	// Conn: what the Dialer's method Host returns.
 	//
-	// By default a dial may go to another host, because of WebSocket.Prepare or an advised URL.
-	// Then it gives its place at the gate back, without a verdict, and waits for a place for that
-	// host before it connects: Dial, and so Prepare, is called again after the wait. The next dials
-	// wait for that host from the start, unless it was advised. A dial that would then go to a
-	// third host gives its place back, and does not wait again. See [backoff.Attempt].Host.
+	// By default a dial may go to another host, because of WebSocket.Prepare or an advised URL. It then
+	// releases its slot, without a verdict, and waits for one for that host before it connects: Dial,
+	// and so Prepare, is called again after the wait. The next dials wait for that host from the start,
+	// unless it was advised. A dial that would then go to a third host releases its slot, and does not
+	// wait again. See [backoff.Attempt].Host.
 	Host string
 
-	// Logins is the budget from which each login takes one, shared by the connections of an account.
-	// The first [Opening.Write] of a session takes it, unless [Opening.NoLogin] was called before; for
-	// a Run, [Session.Login] does. While none is left the next dial waits, which no kick cuts short;
-	// Status.Err and WaitStart.Cause are a [*budget.LoginError] then. Each dial reserves a login before it begins,
-	// but behind Gate: other connections cannot get that login. The reservation ends if the dial fails: then a
-	// connection that waits for a login dials at once. A rotation needs a login too, and waits for it beside the
-	// session that is to be replaced. Default: no limit.
+	// Logins is the login budget that the connections of an account share. The first [Opening.Write] of
+	// a session takes a login, unless after [Opening.NoLogin]; for a Run, [Session.Login] does. While
+	// none is left the next dial waits, which no kick cuts short; Status.Err and WaitStart.Cause are
+	// then a [*budget.LoginError]. A dial that has passed Gate reserves a login before it begins; if it
+	// fails, a connection that waits for a login dials immediately. A rotation waits for a login while
+	// the old session continues.
 	Logins *budget.Logins
 
-	// Kick does what [Conn.Kick] says when something can be received from it. A closed channel does
-	// nothing. It must be nil for a Conn. Default: none.
+	// Kick is like [Conn.Kick] when something can be received from it. A closed channel does nothing. It
+	// must be nil for a Conn.
 	Kick <-chan struct{}
 
-	// Rand is the source of jitter. No other part of the program may use it meanwhile. Default: the
+	// Rand is the source of jitter, which no other part of the program may use meanwhile. Default: the
 	// runtime's random numbers.
 	Rand rand.Source
 
-	// Name says in the events of Trace which connection it is. Default: empty.
+	// Name identifies the connection in the events of Trace.
 	Name string
 
-	// Trace has the hooks that observe each step. Default: none.
+	// Trace has the hooks that observe each step.
 	Trace *Trace
 
 	hostOfDialer bool // Host is the default: that of the Dialer
@@ -91,8 +86,8 @@ type RunOptions struct {
 	policyName, classifyName *string // for watch.Calls, or nil if it is the library's own
 }
 
-// Gate is where the connections of a program to one host wait until they may dial, such as a
-// budget.Gate. Status.Outlook is set only if the Gate has a method Outlook as budget.Gate has it.
+// Gate limits when the connections of a program to one host may dial, such as a budget.Gate.
+// Status.Outlook is set only if the Gate has the method Outlook of budget.Gate.
 type Gate = backoff.Gate
 
 // acquire waits at the gate of host for the connection called name. Only a *budget.Gate gets the

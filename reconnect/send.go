@@ -12,56 +12,53 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Outgoing is a message for [Conn.Send], and the terms on which it is sent.
+// Outgoing is a message for [Conn.Send] with its terms.
 type Outgoing struct {
-	// Message is sent. If Send accepts it, its data belongs to the Conn until Outbox.OnReceipt is
-	// called with it. Without OnReceipt the caller must not change it again.
+	// Message belongs to the Conn once Send has accepted it, until Outbox.OnReceipt is called with it.
+	// Without OnReceipt the caller must not change its data again.
 	conn.Message
 
-	// Deadline is when the message is of no use any more: no write of it begins later. (If the connection
-	// writes a batch one message after the other, as a [conn.WebSocket] in a browser does, the write of the
-	// batch begins no later.) A write that has begun goes on; [Receipt.Began] says when it began. The zero
-	// time means no deadline but Outbox.Age.
+	// Deadline is the time after which no write of the message begins. (For a connection that writes a
+	// batch one message after the other, as a [conn.WebSocket] in a browser does, no write of the batch
+	// begins.) A write that has begun continues; see [Receipt.Began]. The zero time means no deadline
+	// except Outbox.Age.
 	Deadline time.Time
 
-	// Key names what the message is about: see [OutboxReplaceKey]. Default: nothing.
+	// Key names the subject of the message: see [OutboxReplaceKey].
 	Key string
 
-	// Session is the only session by which the message may be sent, such as the session of the
-	// message that it answers. When that session is lost the message is dropped, with ErrSessionLost.
-	// Default: any.
+	// Session is the only session by which the message may be sent; once it is lost the message is
+	// dropped, with ErrSessionLost. Zero means any session.
 	Session uint64
 
-	// Repeatable says that it does no harm if the message arrives twice. With [WhenDownKeep], if its
-	// fate would be FateUnknown, it is then sent again by the next session, as often as it takes until
-	// its Deadline or Outbox.Age has passed. Default: no message is sent again.
+	// Repeatable says that the message may arrive twice. With [WhenDownKeep], if its fate would be
+	// FateUnknown, the next session sends it again, as often as necessary until its Deadline or
+	// Outbox.Age has passed.
 	Repeatable bool
 
-	// Tag is the caller's own, such as the number of an order. Default: nil.
+	// Tag is for the caller's use.
 	Tag any
 }
 
 // Receipt has the fate of a message that Send accepted.
 type Receipt struct {
-	Outgoing Outgoing  // the message; its data belongs to the caller again
-	Fate     Fate      // of the message
-	Session  uint64    // the session by which it was written, or tried last; 0: none
-	Tries    int       // the number of sessions that tried it; above 1 only if it is Repeatable
-	Began    time.Time // when the last write of it began; zero: none did
-	Ended    time.Time // when that write ended; zero: none began
+	Outgoing Outgoing // its data belongs to the caller again
+	Fate     Fate
+	Session  uint64    // session that wrote it, or tried last; 0 if none
+	Tries    int       // number of sessions that tried it; above 1 only if Repeatable
+	Began    time.Time // start of its last write; zero if none
+	Ended    time.Time // end of that write
 	Err      error     // why it was not written; nil if it was
 }
 
-// Send queues a message and returns without waiting for the network. Nil means that the message was
-// accepted: Outbox.OnReceipt is called with its fate exactly once. Without OnReceipt the fate is only
-// counted, in [Stats]. An error means that the message was not accepted, and that OnReceipt is not called
-// with it. The error is a *[WriteError].
+// Send queues a message and returns without waiting for the network. If the error is nil the message was
+// accepted, and Outbox.OnReceipt is called with its fate exactly once. Otherwise OnReceipt is not called
+// with it, and the error is a *[WriteError].
 //
-// Messages are written one after the other in the order in which they were accepted, also those of
-// [Conn.Write]. While no session is ready Send refuses a message, with [ErrNotReady], or keeps it
-// until OnSession of the next session has returned: see Options.WhenDown. Messages that wait at the
-// same time are handed to the kernel together, up to 64 of them or 32 KiB, if the connection is a
-// [conn.Transport]. None is held back for that.
+// Messages, including those of [Conn.Write], are written in the order in which they were accepted. While
+// no session is ready Send rejects a message, with [ErrNotReady], or keeps it until OnSession of the
+// next session has returned: see Options.WhenDown. On a [conn.Transport], messages that wait at the same
+// time are handed to the kernel together, up to 64 of them or 32 KiB. None is delayed for that.
 func (c *Conn) Send(o Outgoing) error {
 	if err := c.sender.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
 		return c.sender.unwritten(FateDropped, 0, err)
@@ -69,30 +66,29 @@ func (c *Conn) Send(o Outgoing) error {
 	return nil
 }
 
-// SendWait is Send, but waits while there is no room ([ErrOutboxFull]). If ctx ends first, the error has
-// its cause. A message that is larger than Outbox.Bytes is refused at once.
+// SendWait is like Send, but waits while there is no space ([ErrOutboxFull]). If ctx is done first, the
+// error wraps its cause.
 func (c *Conn) SendWait(ctx context.Context, o Outgoing) error { return c.sender.sendWait(ctx, o) }
 
-// These are the reasons why a message was dropped. Others are [ErrNotReady],
-// [net.ErrClosed], the cause of a context, and the error of a connection.
+// Reasons why a message was dropped. Others are [ErrNotReady], [net.ErrClosed], the cause of a context,
+// and the error of a connection.
 var (
-	ErrOutboxFull  = outbox.ErrFull        // there was no room: see Outbox.Overflow
+	ErrOutboxFull  = outbox.ErrFull        // see Outbox.Overflow
 	ErrReplaced    = outbox.ErrReplaced    // with OutboxReplaceKey
 	ErrExpired     = outbox.ErrExpired     // Outgoing.Deadline or Outbox.Age has passed
-	ErrSessionLost = outbox.ErrSessionLost // and the message was for that session only, or not kept
+	ErrSessionLost = outbox.ErrSessionLost // the message was for that session only, or not kept
 )
 
 // WriteError reports a message that was not written, and its fate. Use errors.Is to learn why:
-// [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that was given with
-// the message.
+// [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that was given with the
+// message.
 //
-// Behind ErrNotReady and ErrSessionLost there may be another error, such as the failure of the last
-// dial, which errors.Is and errors.As find too. Only [context.DeadlineExceeded], [context.Canceled]
-// and net.ErrClosed are not found there, because a dial that timed out is not the end of the
-// message's context, and a lost connection is not a closed Conn.
+// ErrNotReady and ErrSessionLost may wrap another error, such as the failure of the last dial, which
+// errors.Is and errors.As find too; except [context.DeadlineExceeded], [context.Canceled] and
+// net.ErrClosed, which would be mistaken for the end of the message's context or of the Conn.
 type WriteError struct {
 	Fate    Fate   // FateDropped or FateUnknown
-	Session uint64 // the session that tried to write it; 0: none
+	Session uint64 // session that tried to write it; 0 if none
 	Err     error  // why it was not written
 }
 
@@ -104,11 +100,10 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // Fate says whether a message was sent. Each message has exactly one.
 type Fate uint8
 
-// The fates.
 const (
-	FateWritten Fate = iota // the whole message was handed to the kernel, so that the peer may have it
-	FateDropped             // not a byte was sent, so that it does no harm to send it again
-	FateUnknown             // the connection died while the message was being written: the peer may have it, or not
+	FateWritten Fate = iota // handed to the kernel completely: the peer may have it
+	FateDropped             // not a byte was sent: sending it again is harmless
+	FateUnknown             // the connection died during the write: the peer may have it
 )
 
 func (f Fate) String() string {
@@ -122,14 +117,14 @@ func (f Fate) String() string {
 	}
 }
 
-// ErrNotReady is the reason why a message was dropped while no session was ready.
+// ErrNotReady is the reason for dropping a message while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt, if
-// set, is called with each of them too.
+// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt is called
+// with each of them too.
 type UnsentError struct {
-	Unsent []Receipt // one for each message, in the order in which their fates were settled
-	Err    error     // why Shutdown no longer waited for them; nil: it did not stop waiting
+	Unsent []Receipt // in the order in which their fates were settled
+	Err    error     // why Shutdown stopped waiting for them; nil if it did not
 }
 
 func (e *UnsentError) Error() string {

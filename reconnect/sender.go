@@ -105,30 +105,28 @@ func (s *sender) end() {
 	q.End()
 }
 
-// Write sends m by the ready session, and never twice. Nil means that the whole message was handed to
-// the kernel. Any other outcome is a *[WriteError] with the fate of m: dropped (not a byte was sent),
-// or unknown (the connection died while m was being written). The data of m belongs to the caller
+// Write sends m by the ready session, and never twice. If the error is nil the whole message was handed
+// to the kernel. Otherwise it is a *[WriteError] with the fate of m. The data of m belongs to the caller
 // again when Write returns.
 //
-// While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown says. It
-// also waits for other writes, and behind the messages that [Conn.Send] has queued. The end of ctx
-// ends these waits, and nothing is written. It does not end a write under way, which the connection's
-// own write timeout bounds. While a callback runs in the supervisor's goroutine no session can come
-// for which Write could wait, so pass it the callback's context there.
+// While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown says. It also
+// waits for other writes, and behind the messages that [Conn.Send] has queued. If ctx is done during
+// these waits, nothing is written. A write in progress continues, bounded by the connection's own write
+// timeout. In a callback pass the callback's context.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error { return c.sender.write(ctx, 0, m) }
 
-// WriteTo is Write by one session and no other, such as the session of the message that m answers
+// WriteTo is Write by one session only, such as that of the message to which m responds
 // ([Message.Session]). If the session has ended, or never was, m is dropped, with [ErrSessionLost].
-// Session 0 is any session, as for Write.
+// Session 0 is any session.
 func (c *Conn) WriteTo(ctx context.Context, session uint64, m conn.Message) error {
 	return c.sender.write(ctx, session, m)
 }
 
-// AwaitSession returns the number of the session by which Write would send now, for a program that
-// must know it before it sends, such as one that matches answers to questions: pass it to
-// [Conn.WriteTo]. While no session is ready it fails, with [ErrNotReady], or waits, as Options.WhenDown
-// says of Write; in a callback pass it the callback's context. Its other errors are the end of the
-// Conn, as [Conn.Err] returns it, from the call of Close or Shutdown on, and then the cause of ctx.
+// AwaitSession returns the number of the session by which Write would send now, to pass to
+// [Conn.WriteTo], such as to match responses to requests. While no session is ready it fails, with
+// [ErrNotReady], or waits, as Options.WhenDown says of Write; in a callback pass the callback's context.
+// Its other errors are that of [Conn.Err], from the call of Close or Shutdown on, and then the cause of
+// ctx.
 func (c *Conn) AwaitSession(ctx context.Context) (session uint64, err error) {
 	return c.sender.awaitSession(ctx)
 }

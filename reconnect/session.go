@@ -12,9 +12,10 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do not change.
+// Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do
+// not change.
 type Session struct {
-	Number   uint64        // counts the sessions of a Run, from 1 on
+	Number   uint64        // from 1
 	Name     string        // RunOptions.Name
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
@@ -33,10 +34,10 @@ type Session struct {
 	release func()                       // ends the reservation of a login; nil: there is none; set before the session
 }
 
-// Ready says that the session is of use, for instance logged in and subscribed. When it has been ready
-// for long enough (see [RunOptions.StableAfter]) the next wait is a first one again. Ready gives the
-// place at the gate back, and calls [Trace.SessionReady]. Any goroutine may call it. Calls after the
-// first, and after the end of the session, do nothing. For a Conn the supervisor calls it.
+// Ready says that the session is usable, such as logged in and subscribed. After
+// [RunOptions.StableAfter] the waits start again from the first. Ready releases the gate's slot, and
+// calls [Trace.SessionReady]. It is safe for concurrent use. Calls after the first, and after the end of
+// the session, do nothing. For a Conn the supervisor calls it.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	first := !s.isReady && !s.over
@@ -63,9 +64,9 @@ func (s *Session) timed(name *string, f func()) {
 	s.calls.Leave(outer) // not if f has ended the goroutine: see keeper.abandon
 }
 
-// Login takes a login from [RunOptions.Logins], before serve logs in. One goroutine at a time may call it.
-// If no login is left the error is a [*budget.LoginError]: return it from serve. Calls after one that has
-// returned nil, and without Logins, do nothing. For a Conn, [Opening.Write] calls it.
+// Login takes a login from [RunOptions.Logins], before serve logs in. One goroutine at a time may call
+// it. If no login is left the error is a [*budget.LoginError]: return it from serve. Calls after one
+// that returned nil, and without Logins, do nothing. For a Conn, [Opening.Write] calls it.
 func (s *Session) Login(ctx context.Context) error {
 	if s.logins == nil || s.login.Load() != loginDue {
 		return nil

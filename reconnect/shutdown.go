@@ -13,26 +13,25 @@ import (
 
 // Shutdown ends the connection politely, in these steps:
 //
-//  1. It refuses new messages, and each SendWait and Write that waits.
+//  1. It rejects new messages, and each SendWait and Write that waits.
 //  2. It waits until the messages that Send has queued are written, with [WhenDownKeep] by further
 //     sessions too. Outbox.Age bounds that.
-//  3. It sends the peer a close frame with code 1000, or ends our direction of a [conn.HalfCloser],
-//     and waits for the answer, for Options.CloseTimeout at most.
-//  4. It does what Close does, except that messages which came before can still be read.
+//  3. It sends a close frame with code 1000, or ends our direction of a [conn.HalfCloser], and waits for
+//     the response, for at most Options.CloseTimeout.
+//  4. It does what Close does, except that messages received before can still be read.
 //
-// Messages are received until the peer answers: those that came before the close frame was sent, and those
-// that the peer sends before its answer. They need room in the inbox; if it is full, and for a second it is not read,
-// the rest is discarded. It is also discarded after CloseTimeout, if the connection is neither a
-// [conn.CloseStarter] nor a HalfCloser, and once the old session of a rotation has answered, by a next session that
-// gets ready during the goodbye.
+// Messages are received until the peer responds. If the inbox is full, and is not read for 1 s, the rest
+// is discarded. It is also discarded after CloseTimeout, if the connection is neither a
+// [conn.CloseStarter] nor a HalfCloser, and, once the old session of a rotation has responded, by a next
+// session that becomes ready during the close.
 //
-// Shutdown returns when Done is closed, or when ctx ends, which ends every wait. In the second case the
-// end goes on without it: Outbox.OnReceipt may still be called until Done is closed, and [Trace.Overdue]
-// reports a callback that holds up the end. The error is an *[UnsentError] with the messages that could
-// not be sent, or the cause of ctx, or says why the close failed.
+// Shutdown returns when Done is closed, or when ctx is done, which ends every wait. In the second case
+// the shutdown continues in the background, and Outbox.OnReceipt may still be called. The error is an
+// *[UnsentError] with the messages that could not be sent, or the cause of ctx, or says why the close
+// failed.
 //
-// A callback that calls Shutdown holds up the end for which Shutdown waits, and while OnMessage runs
-// nobody reads the peer's answer. There start it in a goroutine, or call Close.
+// A callback delays the end for which Shutdown waits: there, start Shutdown in a goroutine, or call
+// Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.Leaving.Store(true)
 	c.life.Changed.Broadcast() // for AwaitSession

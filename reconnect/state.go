@@ -18,11 +18,11 @@ type State uint8
 
 // The states. A Conn can go from each of them to StateClosed, where it stays.
 const (
-	StateConnecting State = iota // it dials, or waits at the gate
-	StateOpening                 // it is connected, and OnSession runs
+	StateConnecting State = iota // dialing, or waiting at the gate
+	StateOpening                 // connected; OnSession runs
 	StateReady                   // messages are received and sent
-	StateWaiting                 // it waits before the next dial
-	StateClosed                  // it has ended for good
+	StateWaiting                 // waiting before the next dial
+	StateClosed                  // ended for good
 )
 
 func (s State) String() string {
@@ -36,19 +36,21 @@ var stateNames = [...]string{"connecting", "opening", "ready", "waiting", "close
 
 // Status is a snapshot of a [Conn].
 type Status struct {
-	State    State         // what it is doing
-	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
-	Rotating bool          // one session replaces another now: see [Rotation]
-	Verdict  backoff.Class // the class of the verdict on Err, as in WaitStart; ClassOK if there is no verdict yet
-	Since    time.Time     // when it entered the state
-	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
-	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
-	Next     time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
-	Err      error         // why the last dial failed or the last session ended; a *budget.LoginError while the next dial waits for a login; nil once a session is ready; in StateClosed as [Conn.Err]
+	State    State
+	AtGate   bool          // in StateConnecting: waiting at the gate, not dialing yet
+	Rotating bool          // a rotation is in progress: see [Rotation]
+	Verdict  backoff.Class // class of the verdict on Err, as in WaitStart; ClassOK if none
+	Since    time.Time     // when it entered State
+	Session  uint64        // the current session, or the last; 0 if none yet
+	Try      int           // dials since the last stable session, or since the start, as of the last failure
+	Next     time.Time     // in StateWaiting: when the next dial begins, unless the wait is cut short; else zero
 
-	// Outlook says why the Conn waits at a [budget.Gate] whose host is down: the error of the last dial, when
-	// the next probe begins, and which Conn makes it. It is as of the call of Status. It is nil if the Conn does
-	// not wait at a gate, or the host is up.
+	// Err is why the last dial failed or session ended; a *budget.LoginError while the next dial waits
+	// for a login; nil once a session is ready; in StateClosed as [Conn.Err].
+	Err error
+
+	// Outlook says why the Conn waits at a [budget.Gate] whose host is down: the error of the last dial,
+	// when the next probe begins, and which Conn makes it. It is nil otherwise.
 	Outlook *budget.Outlook
 
 	host string // the host for which it waits at the gate, with AtGate
@@ -229,24 +231,21 @@ func (s *state) refusal() error {
 // State returns the newest state.
 func (c *Conn) State() State { return c.state.newest().State }
 
-// Status returns a snapshot. It is never older than an event that the caller knows of, such as by a
-// hook or the error of a Write.
+// Status returns a snapshot, which reflects every hook and every error of a Write that the caller has
+// seen.
 func (c *Conn) Status() Status { return c.state.now() }
 
-// Await waits until the state is s. It may miss a state that is left again quickly. It returns an
-// [*AwaitError] when ctx ends, or, unless s is StateClosed, the error of [Conn.Err] when the Conn is
-// closed.
+// Await waits until the state is s. It may miss a state that does not last. It returns an [*AwaitError]
+// when ctx is done, or the error of [Conn.Err] if the Conn is closed, unless s is StateClosed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	return c.state.await(ctx, s, func(Status) error { return nil })
 }
 
 // AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
-// If somebody has to mend something first it does not wait: it returns an [*AwaitError] if the verdict
-// on the last dial or session is ClassSlow, because the server answered 401, or 404 twice in a row, for
-// instance. The first 404 may be that of a deploy, and counts as a loss.
-// AwaitReady also continues to wait if the name of the host does not exist, because a server that
-// is started at the same time may get its name later. ctx bounds the wait for a server that is only
-// away. The Conn continues to redial until Close.
+// It also returns an [*AwaitError] if the verdict on the last dial or session is ClassSlow, such as
+// after a 401, or two 404s in a row. It keeps waiting if the host name does not exist, because a server
+// started at the same time may get its name later. Use ctx to bound the wait. The Conn continues to
+// redial until Close.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if !c.life.Closed.Load() && s.Verdict >= backoff.ClassSlow && backoff.ReasonOf(s.Err) != backoff.ReasonDNS {
@@ -284,11 +283,11 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 	}
 }
 
-// AwaitError reports why [Conn.Await] or [Conn.AwaitReady] did not wait any longer.
+// AwaitError reports why [Conn.Await] or [Conn.AwaitReady] stopped waiting.
 type AwaitError struct {
-	Want   State  // the state that was awaited
-	Status Status // the status when the wait ended
-	Cause  error  // the cause of the context; nil: it has not ended, but somebody has to mend something
+	Want   State  // the awaited state
+	Status Status // when the wait ended
+	Cause  error  // cause of the context; nil if something has to be fixed first
 
 	left time.Duration // until the next dial, or the next probe of the gate; negative: that is not known, or over
 }

@@ -11,88 +11,82 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks decide nothing, and
-// no lock is held while one runs. Unless its comment says otherwise, a hook runs in the supervisor's
-// goroutine, which waits for it, and hooks run in the order of the events. Many connections may share
-// one Trace if its functions may be called at the same time; each event has the name of its connection
-// ([RunOptions.Name]). For what a hook may call see Callbacks in the package's documentation.
+// Trace has hooks that observe a [Run] or a [Conn]. Each may be nil. Unless stated otherwise, hooks run
+// in the supervisor's goroutine, which waits for them, in the order of the events. Connections may share
+// a Trace if its functions are safe for concurrent use. Each event has the [RunOptions].Name of its
+// connection. See Callbacks in the package documentation.
 type Trace struct {
-	// GateStart reports that a wait at the gate begins, if there is a gate.
+	// GateStart reports that a wait at the gate begins.
 	GateStart func(GateStart)
 
 	// GateDone reports that a wait at the gate has ended.
 	GateDone func(GateDone)
 
-	// DialStart reports that a dial begins, which runs in another goroutine.
+	// DialStart reports that a dial begins, in another goroutine.
 	DialStart func(DialStart)
 
-	// DialHung reports that the handshake of a dial is not answered in time. The dial goes on, and
-	// another one begins beside it.
+	// DialHung reports that the handshake of a dial is not answered in time. Another one begins
+	// concurrently.
 	DialHung func(DialHung)
 
-	// DialDone reports that a dial has ended, after it has returned.
+	// DialDone reports that a dial has returned.
 	DialDone func(DialDone)
 
-	// AddressIgnored reports that a dial went to the usual address, and not to the one that the server
-	// had advised (Conn only): see [Advice].URL. It runs in the dial's goroutine, before DialDone.
+	// AddressIgnored reports that a dial did not go to the advised address (Conn only): see
+	// [Advice].URL. It runs in the dial's goroutine, before DialDone.
 	AddressIgnored func(AddressIgnored)
 
 	// SessionStart reports that a session begins.
 	SessionStart func(s *Session)
 
 	// SessionReady reports that a session is ready. It runs in the goroutine that called
-	// [Session.Ready]; for a Conn that is the supervisor's.
+	// [Session.Ready].
 	SessionReady func(s *Session)
 
 	// SessionDone reports that a session has ended.
 	SessionDone func(SessionDone)
 
-	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs in a
-	// goroutine of its own. From here to RotateDone there may be two supervisors, so that the hooks
-	// of the next session run beside those of the old one.
+	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs in its
+	// own goroutine. Until RotateDone the hooks of the two sessions may run concurrently.
 	RotateStart func(RotateStart)
 
-	// RotateDone reports that there is one session again: the next one, or, if the rotation has
-	// failed, the old one or none. It runs in a goroutine of its own, for which a supervisor waits.
+	// RotateDone reports the end of a rotation, which leaves one session or none. It runs in its own
+	// goroutine, for which a supervisor waits.
 	RotateDone func(RotateDone)
 
-	// WaitStart reports that a wait before the next dial begins. While a dial whose handshake is not
-	// answered goes on there is no such event.
+	// WaitStart reports that a wait before the next dial begins, but not while a dial with a hung
+	// handshake continues.
 	WaitStart func(WaitStart)
 
 	// WaitDone reports that a wait is over.
 	WaitDone func(WaitDone)
 
-	// ConnDone reports that nothing follows. It is the last event, but for Overdue.
+	// ConnDone is the last event, except for Overdue.
 	ConnDone func(ConnDone)
 
-	// ProbeStart reports that a probe begins (Conn only): see [Liveness]. It runs in the goroutine of
-	// the liveness timer, as ProbeDone and SlowHandler do.
+	// ProbeStart reports that a probe begins (Conn only): see [Liveness]. Like ProbeDone it runs in the
+	// goroutine of the liveness timer.
 	ProbeStart func(ProbeStart)
 
-	// ProbeDone reports that a probe has ended (Conn only).
+	// ProbeDone reports that a probe has ended.
 	ProbeDone func(ProbeDone)
 
 	// SlowHandler reports, once for each call, that a callback has taken longer than a third of
-	// [Liveness.Limit], or than 5 s for a Run or if Limit is negative. Every function of yours that the
-	// supervisor or the connection waits for is timed, and named by SlowHandler.What; those that wait for
-	// the network by design (Dial, a Gate's Acquire, OnSession, Layer.Open, Probe) have limits of their own.
-	// It runs in the goroutine of a timer.
+	// [Liveness.Limit], or than 5 s for a Run or if Limit is negative. Dial, a Gate's Acquire,
+	// OnSession, Layer.Open, Probe and serve are not timed. It runs in a timer's goroutine.
 	SlowHandler func(SlowHandler)
 
-	// Overdue reports a callback that SlowHandler has reported and that still has not returned, each
-	// time that its duration has doubled. It also reports a function that should have ended, because
-	// its context has, after 5 s, and a full inbox that is not read ("reader"), after [Liveness.Limit] or
-	// up to a third of it later; both again each time that the time since then has doubled. It runs in the
-	// goroutine of a timer, or in one that waits for the function.
+	// Overdue reports a callback that SlowHandler has reported and that has still not returned; a
+	// function that has not returned 5 s after its context was done; and a full inbox that is not read
+	// ("reader"), after [Liveness.Limit] or up to a third of it later; each again whenever that duration
+	// has doubled. It runs in a timer's goroutine, or in one that waits for the function.
 	Overdue func(Overdue)
 
 	parts []*Trace // those that JoinTraces has joined
 }
 
-// JoinTraces returns a Trace whose hooks call the hooks of each of traces, in their order: a
-// program's own hooks, a log and a metrics layer, for example. A nil Trace has no hooks. The traces
-// must not change afterwards.
+// JoinTraces returns a Trace whose hooks call the hooks of each of traces in order. A nil Trace has no
+// hooks. The traces must not change afterwards.
 func JoinTraces(traces ...*Trace) *Trace {
 	return &Trace{
 		parts:          slices.Clone(traces),
@@ -169,142 +163,151 @@ var (
 	closeName                          = "Close"
 )
 
-// GateStart is the event of [Trace.GateStart].
+// GateStart is a [Trace.GateStart] event.
 type GateStart struct {
-	Name string // RunOptions.Name
-	Host string // RunOptions.Host, or the host to which the dial goes instead
+	Name string
+	Host string // RunOptions.Host, or the host dialed instead
 }
 
-// GateDone is the event of [Trace.GateDone].
+// GateDone is a [Trace.GateDone] event.
 type GateDone struct {
-	Name string        // RunOptions.Name
-	Host string        // as in GateStart
-	Took time.Duration // how long the wait was
-	Err  error         // nil: a dial follows, or no login is left for it
+	Name string
+	Host string // as in GateStart
+	Took time.Duration
+	Err  error // nil if a dial follows, or no login is left for it
 }
 
-// DialStart is the event of [Trace.DialStart].
+// DialStart is a [Trace.DialStart] event.
 type DialStart struct {
-	Name  string        // RunOptions.Name
+	Name  string
 	Try   int           // 1 for the first dial since the last stable session, or since the start
-	Limit time.Duration // the dial's context ends after this, unless the dialer calls [backoff.Attempt].Connected
+	Limit time.Duration // timeout of the dial's context, unless the dialer calls [backoff.Attempt].Connected
 }
 
-// DialHung is the event of [Trace.DialHung].
+// DialHung is a [Trace.DialHung] event.
 type DialHung struct {
-	Name  string        // RunOptions.Name
+	Name  string
 	Try   int           // as in DialStart
-	Since time.Duration // how long ago the dialer reported that it is connected
+	Since time.Duration // since the dialer reported that it is connected
 }
 
-// DialDone is the event of [Trace.DialDone].
+// DialDone is a [Trace.DialDone] event.
 type DialDone struct {
-	Name string        // RunOptions.Name
+	Name string
 	Try  int           // as in DialStart
-	Took time.Duration // how long the dial was, without the gate
+	Took time.Duration // without the gate
 
-	// Err is why the dial has failed. If it is nil a session follows, unless everything ends. If it
-	// is a [context.Canceled] the dial was not needed any more, or has to wait at the gate for
-	// another host.
+	// Err is why the dial failed. If nil, a session follows, unless everything ends. If it is
+	// [context.Canceled], the dial was no longer needed, or has to wait at the gate for another host.
 	Err error
 }
 
-// AddressIgnored is the event of [Trace.AddressIgnored].
+// AddressIgnored is a [Trace.AddressIgnored] event.
 type AddressIgnored struct {
-	Name string // RunOptions.Name
-	Err  error  // why the dialer has not followed the address, of which it should name the host at most
+	Name string
+	Err  error // why the dialer did not follow the address, of which it should name the host at most
 }
 
-// SessionDone is the event of [Trace.SessionDone].
+// SessionDone is a [Trace.SessionDone] event.
 type SessionDone struct {
-	Name    string         // RunOptions.Name
-	Session uint64         // the number of the session
-	Cause   error          // why it has ended; never nil
+	Name    string
+	Session uint64
+	Cause   error          // why it ended; never nil
 	Reason  backoff.Reason // the kind of Cause, as for a Seam; ReasonShutdown if the Conn or Run ended first
-	Uptime  time.Duration  // how long the session was, from the end of its dial on
-	Ready   time.Duration  // for how long it was ready; 0: it never was
-	Stable  bool           // whether the next wait is a first one again
+	Uptime  time.Duration  // since the end of its dial
+	Ready   time.Duration  // how long it was ready; 0 if it never was
+	Stable  bool           // the waits start again from the first
 	Planned bool           // the session was replaced, and did not die: see Rotation
 }
 
-// RotateStart is the event of [Trace.RotateStart].
+// RotateStart is a [Trace.RotateStart] event.
 type RotateStart struct {
-	Name    string // RunOptions.Name
-	Session uint64 // the number of the session that is to be replaced
-	Cause   error  // why: Advice.Cause or ErrRotated
+	Name    string
+	Session uint64 // old session
+	Cause   error  // Advice.Cause or ErrRotated
 }
 
-// RotateDone is the event of [Trace.RotateDone].
+// RotateDone is a [Trace.RotateDone] event.
 type RotateDone struct {
-	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session that was to be replaced
+	Name    string
+	Session uint64        // old session
 	Took    time.Duration // since RotateStart
-	Err     error         // nil: it was replaced; else why not, such as that it was lost first
+	Err     error         // why it was not replaced, such as that it was lost first; or nil
 }
 
-// WaitStart is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
+// WaitStart is a [Trace.WaitStart] event. The wait takes Verdict.RetryAfter, and then Drawn.
 type WaitStart struct {
-	Name    string          // RunOptions.Name
-	Try     int             // the number of the dial that follows
-	Cause   error           // why the last dial failed or the last session ended; a *budget.LoginError: the wait is for a login; nil: the wait is RunOptions.StartSpread
-	Verdict backoff.Verdict // the verdict on Cause, after the rules in the comment of package backoff
-	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for, or that is for a login
+	Name string
+	Try  int // number of the dial that follows
+
+	// Cause is why the last dial failed or session ended; a *budget.LoginError for a wait for a login;
+	// nil for RunOptions.StartSpread.
+	Cause error
+
+	Verdict backoff.Verdict // on Cause, after the rules in the comment of package backoff
+
+	// Drawn is the policy's part, and the rest of a longer wait that an earlier response requested, or
+	// that is for a login.
+	Drawn time.Duration
 
 	again    bool   // the last session was refused as one before it: see refusal
 	replaces uint64 // the number of the ready session that the dial is to replace, or 0
 }
 
-// WaitDone is the event of [Trace.WaitDone].
+// WaitDone is a [Trace.WaitDone] event.
 type WaitDone struct {
-	Name   string        // RunOptions.Name
-	Try    int           // as in WaitStart
-	Took   time.Duration // how long the wait was
-	Kicked bool          // whether a kick cut it short
+	Name   string
+	Try    int // as in WaitStart
+	Took   time.Duration
+	Kicked bool // a kick cut the wait short
 }
 
-// ConnDone is the event of [Trace.ConnDone].
+// ConnDone is a [Trace.ConnDone] event.
 type ConnDone struct {
-	Name string // RunOptions.Name
-	Err  error  // what Run or Conn.Err returns
+	Name string
+	Err  error // result of Run or Conn.Err
 
 	asked bool // the context that Run was given has ended, and Err is its cause
 }
 
-// ProbeStart is the event of [Trace.ProbeStart].
+// ProbeStart is a [Trace.ProbeStart] event.
 type ProbeStart struct {
-	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session
-	Silence time.Duration // how long ago the last byte came
+	Name    string
+	Session uint64
+	Silence time.Duration // since the last byte
 }
 
-// ProbeDone is the event of [Trace.ProbeDone].
+// ProbeDone is a [Trace.ProbeDone] event.
 type ProbeDone struct {
-	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session
-	Took    time.Duration // how long the probe was
-	Err     error         // nil: the ping was answered, or Liveness.Probe returned nil. Canceled: the session has ended, or Check has begun another probe
+	Name    string
+	Session uint64
+	Took    time.Duration
+
+	// Err is nil if the ping was answered or Liveness.Probe returned nil, and Canceled if the session
+	// ended or Check began another probe.
+	Err error
 }
 
-// SlowHandler is the event of [Trace.SlowHandler].
+// SlowHandler is a [Trace.SlowHandler] event.
 type SlowHandler struct {
-	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session, or of the last one; 0 if it is not known
-	What    string        // the function: see Overdue.What
-	Since   time.Duration // for how long the call has run, at least
+	Name    string
+	Session uint64        // current or last session; 0 if unknown
+	What    string        // see Overdue.What
+	Since   time.Duration // minimum duration of the call so far
 }
 
-// Overdue is the event of [Trace.Overdue].
+// Overdue is a [Trace.Overdue] event.
 type Overdue struct {
-	Name string // RunOptions.Name
+	Name string
 
 	// What is the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "OnReceipt",
-	// "Layer.Receive", "Layer.Ready", "Layer.Lost", "Layer.End", "Policy", "Classify", "the gate's done",
-	// "Close" (of a connection given to Run), "Probe", "KeepAlive.Message", "Rotate.Allowed",
+	// "Layer.Receive", "Layer.Ready", "Layer.Lost", "Layer.End", "Policy", "Classify", "the gate's
+	// done", "Close" (of a connection given to Run), "Probe", "KeepAlive.Message", "Rotate.Allowed",
 	// "Stall.Expected", or a hook, such as "Trace.SessionDone"; or "reader".
 	What string
 
-	// Since is for how long the function has run; for how long it should have returned, if it should; for how
-	// long, at least, the inbox was full and not read ("reader").
+	// Since is how long the function has run, how long ago it should have returned, or the minimum time
+	// that the inbox was full and not read.
 	Since time.Duration
 }
 
@@ -334,11 +337,9 @@ func (h *hooks) awaitNamed(calls *watch.Calls, done <-chan struct{}, function st
 	})
 }
 
-// Watch calls the hooks of t after those that the Conn has already, for a page or a metrics layer that
-// gets to know a Conn after [New] has made it. It begins with the next event, so that t may see an
-// end whose beginning it has not seen. t must not change meanwhile; a nil t has no hooks. The
-// function stop ends it, without waiting for a hook that runs; one event that has begun may still
-// come. A Conn that has ended needs no stop.
+// Watch calls the hooks of t after those that the Conn already has, from the next event on. t must not
+// change meanwhile; it may be nil. Calling stop, which is not needed once the Conn has ended, stops this
+// without waiting for a running hook; one event may still come.
 func (c *Conn) Watch(t *Trace) (stop func()) {
 	part := JoinTraces(t) // one of its own, so that stop finds it
 	c.life.hooks.change(func(parts []*Trace) []*Trace { return append(parts, part) })
