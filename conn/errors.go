@@ -11,15 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// CloseError is the close frame of the peer: [errors.As] finds it in the error of Read.
+// CloseError is the peer's close frame, wrapped in the error of Read.
 //
-// Its text quotes the reason and cuts it at 123 bytes. The text leaves out what
-// [WebSocketOptions].Redact leaves out: the secrets of the dial, if package dialer has opened the
-// connection. If the reason is an advice (see reconnect.ReadAdvice), the text also leaves out the
-// hint, and the user and the query of the URL.
+// Its text quotes the reason, truncated at 123 bytes and as [WebSocketOptions].Redact leaves it. If
+// the reason is an advice (see reconnect.ReadAdvice), the text also omits the hint, and the user
+// and query of the URL.
 type CloseError struct {
-	Code   int    // see RFC 6455, section 7.4; 1005: the frame has no code
-	Reason string // as it came, perhaps not UTF-8 and with a secret of ours: do not log it
+	Code   int    // see RFC 6455, section 7.4; 1005 if the frame has no code
+	Reason string // as received, perhaps not UTF-8 and with a secret of ours: do not log it
 
 	redacted *string // the result of Redact, if that differs from Reason
 }
@@ -73,10 +72,10 @@ func redactAdvice(reason string) string {
 // CloseCode returns e.Code.
 func (e *CloseError) CloseCode() int { return e.Code }
 
-// ProtocolError is the error of Read when the peer has broken the rules of the
-// protocol: a wrong header, a continuation of nothing, corrupt compression, or, with
-// [WebSocketOptions.CheckUTF8], a text that is not UTF-8. It is also the error of a handshake in which
-// the server has answered with an extension that was not offered.
+// ProtocolError is the error of Read when the peer has violated the protocol, for example by an
+// invalid header, corrupt compression, or, with [WebSocketOptions].CheckUTF8, text that is not
+// UTF-8. It is also the error of a handshake in which the server has accepted an extension that was
+// not offered.
 type ProtocolError struct {
 	Err  error // what was wrong
 	code int   // for CloseCode; 0: 1002
@@ -87,8 +86,8 @@ func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error
 // Unwrap returns e.Err.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// CloseCode returns the code of the close frame that the peer gets for this error: 1007 for
-// bad data (text that is not UTF-8, corrupt compression), otherwise 1002.
+// CloseCode returns the code of the close frame sent to the peer: 1007 for invalid UTF-8 or
+// compression, otherwise 1002.
 func (e *ProtocolError) CloseCode() int {
 	if e.code == 0 {
 		return codeProtocol
@@ -96,9 +95,8 @@ func (e *ProtocolError) CloseCode() int {
 	return e.code
 }
 
-// TooBigError is the error of Read when a message is larger than ReadLimit. The server
-// will probably send the message again, so backoff.Classify returns its verdict on the
-// close code 1009.
+// TooBigError is the error of Read when a message is larger than ReadLimit. backoff.Classify treats
+// it like the close code 1009, because the server will probably send the message again.
 type TooBigError struct {
 	Limit int64 // in bytes
 }
@@ -107,16 +105,14 @@ func (e *TooBigError) Error() string {
 	return fmt.Sprintf("message larger than the read limit of %d bytes", e.Limit)
 }
 
-// CloseCode returns 1009, the code of the close frame that the peer of a WebSocket gets for
-// this error.
+// CloseCode returns 1009, the code of the close frame sent to the peer of a WebSocket.
 func (e *TooBigError) CloseCode() int { return codeTooBig }
 
-// SlowMessageError is why a connection was cut: a message took longer than its limit. It is
-// no timeout in the sense of [net.Error], because it does not show that the server is
-// overloaded.
+// SlowMessageError reports that the connection was closed because a message took longer than its
+// limit. It is not a timeout in the sense of [net.Error].
 type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
-	Limit time.Duration // the limit
+	Limit time.Duration // the exceeded limit
 }
 
 func (e *SlowMessageError) Error() string {

@@ -9,9 +9,8 @@ import (
 	"net"
 )
 
-// Framed is a [Conn] over any [net.Conn], whose messages a [Framer] cuts. The package
-// documentation has its guarantees. A Framed has no ping: to learn whether the peer is
-// alive, send a message that the peer answers. In a burst Read reads ahead, 64 KiB at a time.
+// Framed is a [Conn] over any [net.Conn]. It has no ping: to learn whether the peer is alive, send
+// a message that it answers. In a burst Read reads ahead, 64 KiB at a time.
 type Framed struct {
 	wired
 	framer  Framer
@@ -33,15 +32,13 @@ var _ interface {
 	HalfCloser
 } = (*Framed)(nil)
 
-// NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
-// o, which may be nil. From now on nc belongs to the Framed: do not read, write, close or
-// set deadlines any more. An error names the option that is wrong, and leaves nc
+// NewFramed returns nc as a Conn whose messages f delimits, under the limits of o, which may be
+// nil. From now on nc belongs to the Framed. An error names the invalid option, and leaves nc
 // alone.
 //
-// nc may be a [crypto/tls.Conn], or anything with a method NetConn() net.Conn that returns
-// the connection below. A cut closes the lowest connection first, because closing TLS may
-// wait for the network. If [Wire.Tap] has made the lowest connection, every byte counts as a
-// sign of life; otherwise only decrypted bytes do.
+// nc may be a [crypto/tls.Conn], or anything with a method NetConn() net.Conn that returns the
+// connection below. CloseNow closes the lowest connection first, as [Wire.Cut] does. If [Wire.Tap]
+// has made that, every byte counts as a sign of life; otherwise only decrypted bytes do.
 func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 	switch {
 	case nc == nil:
@@ -87,18 +84,12 @@ func (c *Framed) tapped() *Wire {
 	return t.wire
 }
 
-// Read implements [Conn]. It allocates nothing if the message fits into buf. If
-// not, it grows a new buffer as data comes in, and takes no length from the wire
-// on trust.
-//
-// A caller may look for these errors: [TooBigError], [ProtocolError], [SlowMessageError],
-// [io.EOF] (the peer hung up between messages), [io.ErrUnexpectedEOF] (inside a message) and
-// [net.ErrClosed]. Only one goroutine may read.
+// Read implements [Conn]. Its errors are those of [WebSocket.Read], without CloseError.
 func (c *Framed) Read(buf []byte) (Message, error) {
 	return c.ReadBuffer(func(int) []byte { return buf })
 }
 
-// ReadBuffer implements [Transport]. The size is always 0. The errors are the errors of Read.
+// ReadBuffer implements [Transport]. The size is always 0.
 func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	if c.wire.ended() != nil || !c.wire.reads.begin() {
 		return Message{}, c.wire.notReading(c.source.beforeBlock)
@@ -183,18 +174,16 @@ func (c *Framed) BeforeBlock(f func()) bool {
 	return true
 }
 
-// Close implements [Conn]. It ignores the code and the reason, for which a stream has no
-// place. When the message under way is written, Close ends our direction (by CloseWrite, which
-// [net.TCPConn] and [crypto/tls.Conn] have), so that the peer gets all written messages, and
-// waits until the peer ends its direction or ctx ends. A nil error means that the peer has
-// ended it. Messages that come in meanwhile are thrown away, but for a message that a Read is
-// waiting for. If nc has no CloseWrite, or ctx has ended, Close is CloseNow.
+// Close implements [Conn]. It ignores the code and the reason. After the message in progress, Close
+// ends our direction (by CloseWrite, which [net.TCPConn] and [crypto/tls.Conn] have), and waits
+// until the peer ends its direction or ctx is done. A nil error means that the peer has ended it.
+// Messages that arrive meanwhile are discarded, except for one that a Read is waiting for. If nc
+// has no CloseWrite, or ctx is already done, Close is CloseNow.
 func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
 	return c.wire.close(ctx, nil, c.closeHandshake)
 }
 
-// CloseWrite implements [HalfCloser], if nc has a CloseWrite. It waits for the
-// message under way.
+// CloseWrite implements [HalfCloser], if nc has a CloseWrite. It waits for the message in progress.
 func (c *Framed) CloseWrite() error {
 	if err := c.endWriting(); err != nil {
 		return &lostError{"close write", err}

@@ -6,24 +6,20 @@ import (
 	"sync"
 )
 
-// Write implements [Conn]. It allocates nothing, unless the message is larger than 64 KiB:
-// then the Framer makes a copy. One message is one Write of the net.Conn, so that a small
-// message travels in one packet. Several goroutines may write: they take turns, each under
-// WriteTimeout. The Type is ignored. A message that the Framer refuses is [ErrBadMessage],
-// and harms nothing.
+// Write implements [Conn]. If the message is larger than 64 KiB, the Framer allocates a copy. One
+// message is one Write of the net.Conn. A message that the Framer rejects is [ErrBadMessage].
 //
-// The error is [ErrNotWritten] if the net.Conn reports that it has written nothing, over TLS
-// too: crypto/tls counts only whole records, and the peer cannot decrypt a part of a record.
-// If the net.Conn has written a part, the fate of the message is unknown. In both cases the
-// connection is cut, because the peer would take the next bytes for the rest of the message.
+// The error is [ErrNotWritten] if the net.Conn reports that it has written nothing, over TLS too,
+// because the peer cannot decrypt a partial record. After this error too the connection is closed,
+// because the peer would take the next bytes for the rest of the message.
 func (c *Framed) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
 }
 
 // WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
-// reaches this size, are one Write of the net.Conn, for which WriteTimeout holds. Between two
-// such Writes other goroutines may write.
+// reaches this size, are one Write of the net.Conn, under one WriteTimeout. Other goroutines may
+// write between two such Writes.
 func (c *Framed) WriteBatch(ms []Message) (n int, err error) {
 	for n < len(ms) && err == nil {
 		var some int

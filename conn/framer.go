@@ -6,42 +6,40 @@ import (
 	"io"
 )
 
-// Framer cuts a stream of bytes into messages, and puts messages into a stream. [Framed]
-// needs nothing else of a protocol. [Lines] and [LengthPrefix] are Framers. One value
-// serves any number of connections at once, so it holds no state: bytes behind a message
-// stay in the reader.
+// Framer delimits messages in a byte stream. [Lines] and [LengthPrefix] are Framers. One value
+// serves any number of connections concurrently, so it holds no state: bytes after a message stay
+// in the reader.
 type Framer interface {
-	// AppendFrame appends message in its frame to dst, and returns the result. It keeps
-	// neither. An error means that the message can never be sent; Write returns the error
-	// as [ErrBadMessage].
+	// AppendFrame appends message in its frame to dst, and returns the result. It keeps neither. An
+	// error means that the message can never be sent; Write returns it as [ErrBadMessage].
 	AppendFrame(dst, message []byte) ([]byte, error)
 
-	// ReadFrame reads exactly one message from r, appends it to buf[:0] and returns
-	// the result. It takes no byte of the next message, and must not return a part of
-	// the buffer of r. That buffer holds 512 bytes, so Peek can show no more.
+	// ReadFrame reads exactly one message from r, appends it to buf[:0] and returns the result. It
+	// must not consume any byte of the next message, nor return a part of the buffer of r. That
+	// buffer holds 512 bytes, which limits Peek.
 	//
 	// As soon as ReadFrame knows that a message is larger than limit, in bytes, it returns
-	// &TooBigError{limit}. It does not allocate memory for a length that it has only read
-	// (see [ReadBody]). It returns an error of r as it is or wrapped, io.EOF too: Framed
-	// knows whether the stream ended inside a message or between two, and never delivers
-	// half a message. Any other error means that the peer broke the rules, and becomes a
-	// [ProtocolError].
+	// &TooBigError{limit}. It does not allocate memory for a length that it has only read (see
+	// [ReadBody]). It returns an error of r as it is or wrapped, including io.EOF: Framed knows
+	// whether the stream ended inside a message. Any other error means that the peer violated the
+	// protocol, and becomes a [ProtocolError].
 	ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 }
 
-// Skipper is a [Framer] of a protocol that may have bytes between two messages, such as the newlines by which STOMP,
-// XMPP and SIP keep a connection alive. They count as signs of life, and begin no message.
+// Skipper is a [Framer] for a protocol that may have bytes between two messages, such as the
+// newlines by which STOMP, XMPP and SIP keep a connection alive. They count as signs of life.
 type Skipper interface {
 	Framer
 
-	// Skip returns how many bytes at the beginning of p belong to no message. p has at least one byte: what has
-	// come where a message may begin. More bytes may follow later. Framed discards them before it calls ReadFrame.
+	// Skip returns the number of bytes at the beginning of p that belong to no message. p is not
+	// empty and begins where a message may begin. Framed discards these bytes before it calls
+	// ReadFrame.
 	Skip(p []byte) int
 }
 
-// ReadBody appends the next n bytes of r to buf, for a [Framer] that has read the length n
-// and compared it to the limit. The buffer grows as the bytes come in, because n may be
-// wrong. If r ends before, the error is [io.ErrUnexpectedEOF].
+// ReadBody appends the next n bytes of r to buf, for a [Framer] that has compared the length n to
+// the limit. The buffer grows as the bytes arrive, because n may be wrong. If r ends early, the
+// error is [io.ErrUnexpectedEOF].
 func ReadBody(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
 	if n < 0 || n > maxLimit-len(buf) {
 		return nil, fmt.Errorf("%d bytes cannot follow", n)

@@ -8,23 +8,22 @@ import (
 	"fmt"
 )
 
-// LengthPrefix is a [Framer] for messages that have their length before them. The zero
-// value has a prefix of 4 bytes. The most significant byte comes first. A Write fails with
-// [ErrBadMessage] if the prefix has no room for the length. A length from the wire is
-// compared to the limit first, and memory is allocated only as the bytes come in.
+// LengthPrefix is a [Framer] for messages preceded by their length, in big-endian order. The zero
+// value has a prefix of 4 bytes. A Write fails with [ErrBadMessage] if the length does not fit into
+// the prefix.
 type LengthPrefix struct {
-	// Size is how many bytes the prefix has: 1, 2 or 4. Default 4.
+	// Size is the number of bytes in the prefix: 1, 2 or 4. Default: 4.
 	Size int
 
-	// Varint has a prefix of 1 to 10 bytes, as long as the number needs: the unsigned
-	// LEB128 of Protocol Buffers and [binary.AppendUvarint]. Size must not be set then.
-	// Default: a fixed size.
+	// Varint selects a prefix of 1 to 10 bytes, as many as the number needs: the unsigned LEB128 of
+	// Protocol Buffers and [binary.AppendUvarint]. Size must not be set then. Default: a fixed
+	// size.
 	Varint bool
 }
 
 var _ Framer = LengthPrefix{}
 
-// Validate returns an error that names the option which is wrong, if one is.
+// Validate returns an error naming any invalid option.
 func (p LengthPrefix) Validate() error {
 	switch {
 	case p.Varint && p.Size != 0:

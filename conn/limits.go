@@ -7,57 +7,52 @@ import (
 	"time"
 )
 
-// Limits bound one connection. The zero value has the defaults.
+// Limits are the limits of one connection. The zero value has the defaults.
 type Limits struct {
-	// ReadLimit is the size of the largest message that is read, in bytes: of a WebSocket
-	// after decompression, of a Framed without its frame. A larger message ends the
-	// connection with a [TooBigError]. So does a message whose compressed form is
-	// larger than twice the limit and 64 KiB. Negative is an error: to have no limit,
-	// set a large one. Default 16 MiB.
+	// ReadLimit is the size in bytes of the largest message that is read: of a WebSocket after
+	// decompression, of a Framed without its frame. A larger message, or one whose compressed form
+	// is larger than twice the limit plus 64 KiB, ends the connection with a [TooBigError].
+	// Negative is an error: for no limit, set a large one. Default: 16 MiB.
 	ReadLimit int64
 
-	// WriteTimeout is how long a message may take to be written, counted from its turn
-	// when several goroutines write. After that the connection is cut with a
-	// [SlowMessageError]. On js only the wait for the browser's buffer counts. Default
-	// 10 s; negative: off.
+	// WriteTimeout limits the time to write a message. If several goroutines write, they take
+	// turns, each with the full time. After that the connection is closed with a
+	// [SlowMessageError]. On js only the wait for the browser's buffer counts. Default: 10 s;
+	// negative means none.
 	WriteTimeout time.Duration
 
-	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
-	// to come in, counted from when Read has its first byte (of a Framed: the first that
-	// no [Skipper] skips). After that the connection is cut with a [SlowMessageError].
-	// Not used on js, where messages come in whole. Default 60 s; negative: off.
+	// MessageTimeout limits the time in which a message, or a control frame of a WebSocket, must
+	// arrive, from its first byte (of a Framed: the first that no [Skipper] skips). After that the
+	// connection is closed with a [SlowMessageError]. Not used on js, where messages arrive
+	// complete. Default: 60 s; negative means none.
 	MessageTimeout time.Duration
 }
 
-// WebSocketOptions are the options of a [WebSocket]. The zero value, and nil, have the
-// defaults.
+// WebSocketOptions are the options of a [WebSocket]. The zero value, and nil, have the defaults.
 type WebSocketOptions struct {
 	Limits
 
-	// CheckUTF8 refuses a Text message, or the reason of a close frame, that is not UTF-8
-	// (RFC 6455, section 8.1): Read returns no byte of it, but a [ProtocolError] with the
-	// code 1007; the peer gets a close frame with that code, and the connection ends. A
-	// message is checked when all of it has come. Written messages are not checked.
+	// CheckUTF8 rejects a Text message, or the reason of a close frame, that is not UTF-8 (RFC
+	// 6455, section 8.1): Read returns no byte of it but a [ProtocolError], the peer gets a close
+	// frame with the code 1007, and the connection ends. Written messages are not checked.
 	//
-	// The cost is one pass over each Text message: about 0.1 ns a byte for ASCII, and 1 ns
-	// for other text. Set it if your program needs UTF-8 and your decoder does not check:
-	// encoding/json replaces wrong bytes by U+FFFD. Not used on js, where the browser
-	// checks. Default: off; every text and every reason is returned as it came.
+	// Set it if your decoder does not check: encoding/json replaces invalid bytes by U+FFFD. The
+	// cost is about 0.1 ns per byte for ASCII, and 1 ns for other text. Not used on js, where the
+	// browser checks. Default: off.
 	CheckUTF8 bool
 
-	// Redact returns what the text of a [CloseError] shows of the reason that the peer gave; the
-	// field Reason stays as it came. Read calls it, at most once for each connection, and it must not
-	// wait. A dialer.WebSocket gives it the reason without the secrets of the dial. Default: all of
-	// the reason is shown.
+	// Redact returns what the text of a [CloseError] shows of the peer's reason; its field Reason
+	// is not changed. Read calls it at most once per connection, and it must not wait. A
+	// dialer.WebSocket passes it the reason without the secrets of the dial. Default: the whole
+	// reason.
 	Redact func(reason string) string
 }
 
-// FramedOptions are the options of a [Framed]. The zero value, and nil, have the
-// defaults.
+// FramedOptions are the options of a [Framed]. The zero value, and nil, have the defaults.
 type FramedOptions struct {
 	Limits
 
-	// Type is the type that Read gives to every message. Default Binary.
+	// Type is the type of every message that Read returns. Default: Binary.
 	Type Type
 }
 
@@ -75,7 +70,7 @@ func (l *Limits) validate() error {
 	return nil
 }
 
-// Validate returns an error that names the option which is wrong, if one is.
+// Validate returns an error naming any invalid option.
 func (o *WebSocketOptions) Validate() error {
 	if o == nil {
 		return nil
@@ -83,7 +78,7 @@ func (o *WebSocketOptions) Validate() error {
 	return o.Limits.validate()
 }
 
-// Validate returns an error that names the option which is wrong, if one is.
+// Validate returns an error naming any invalid option.
 func (o *FramedOptions) Validate() error {
 	switch {
 	case o == nil:

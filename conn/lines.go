@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// Lines is a [Framer] for messages that are lines. Each message is the text before a line
-// feed; an empty line is an empty message. A last line without a line feed is not
-// delivered. The zero value writes LF and reads both LF and CRLF.
+// Lines is a [Framer] for messages that are lines. Each message is the text before a line feed; an
+// empty line is an empty message. A last line without a line feed is not delivered. The zero value
+// writes LF and reads both LF and CRLF.
 //
-// A Write fails with [ErrBadMessage] if the message has a line feed in it, is longer than
-// Limit, or ends in a CR, because the peer would read another message.
+// A Write fails with [ErrBadMessage] if the message contains a line feed, is longer than Limit, or
+// ends in a CR.
 type Lines struct {
-	// Limit is the length of the longest line that is read or written, without its
-	// end. Negative is an error. Default: what limits all messages, the ReadLimit
-	// of the connection, for reading, and no limit for writing; in bytes.
+	// Limit is the maximum length, in bytes, of a line that is read or written, without its end.
+	// Negative is an error. Default: the ReadLimit of the connection for reading, no limit for
+	// writing.
 	Limit int
 
 	// CRLF writes CRLF after each message. Default: LF.
@@ -24,7 +24,7 @@ type Lines struct {
 
 var _ Framer = Lines{}
 
-// Validate returns an error that names the option which is wrong, if one is.
+// Validate returns an error naming any invalid option.
 func (l Lines) Validate() error {
 	if l.Limit < 0 {
 		return fmt.Errorf("conn: option Lines.Limit is %d: want a size in bytes, or 0 for none but ReadLimit", l.Limit)

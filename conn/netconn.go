@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// NetConn returns c as a [net.Conn], for a protocol that needs a stream of bytes, such as MQTT, STOMP or
-// SSH over a WebSocket:
+// NetConn returns c as a [net.Conn], for a protocol that needs a byte stream, such as MQTT or SSH
+// over a WebSocket:
 //
 //	c, err := d.Dial(ctx) // d is a *dialer.WebSocket, with Subprotocols: []string{"mqtt"} for MQTT
 //	if err != nil {
@@ -19,25 +19,24 @@ import (
 //	}
 //	return conn.NetConn(c, conn.Binary), nil
 //
-// From now on c belongs to the NetConn. Any goroutine may call any method. One goroutine reads c until Close,
-// but never more than one message before it is read from the stream. So while the stream is not read, pings
-// are answered only until the next message comes.
+// From now on c belongs to the NetConn. A goroutine reads c until Close, at most one message ahead
+// of the stream. So pings stay unanswered once a message waits to be read.
 //
-//   - Read returns the data of the messages as one stream, whatever the types of the messages are. It
-//     returns [io.EOF] if the peer has ended the stream on purpose: by a close frame with the code 1000 or
-//     1001 or without a code, or, if c is a [HalfCloser], by the end of its direction. After any other end
-//     Read returns the error of c.
-//   - Write sends p as one message of type t, and does not keep p. An empty p sends nothing. If a
-//     client writes one packet by several calls, other goroutines must not write between them, although
-//     for TCP the client may see to that itself: paho.golang needs packets.NewThreadSafeConn around a NetConn.
-//   - A deadline ends the call, and never the connection. After a Read that has ended so, the next Read
-//     returns what has come. A Write that another Write held up returns 0 and [os.ErrDeadlineExceeded]. A
-//     Write whose message was being written returns len(p) and os.ErrDeadlineExceeded: the message is
-//     written whole later, or c ends.
-//   - Close ends every call with [net.ErrClosed], sends a close frame with the code 1000 behind what was
-//     written, and waits for the answer, 1 s at most. A Close after the first returns net.ErrClosed.
-//   - LocalAddr and RemoteAddr return what c returns: LocalAddr if c is a [Transport], and RemoteAddr if c
-//     has that method, as a [WebSocket] and a [Framed] have. The text of an unknown address is "unknown".
+//   - Read returns the data of the messages, of whatever type, as one stream. It returns [io.EOF] if
+//     the peer has ended the stream on purpose: by a close frame with the code 1000 or 1001 or
+//     without a code, or, if c is a [HalfCloser], by the end of its direction. After any other end
+//     it returns the error of c.
+//   - Write sends p as one message of type t, unless p is empty. If a client writes one packet by
+//     several calls, other goroutines must not write between them: paho.golang ensures that for TCP
+//     only, and needs packets.NewThreadSafeConn around a NetConn.
+//   - A deadline ends the call, not the connection: the next Read returns what has arrived. A Write
+//     that waited for another Write returns 0 and [os.ErrDeadlineExceeded]. A Write whose message was
+//     being written returns len(p) and os.ErrDeadlineExceeded: the message is written completely
+//     later, or c ends.
+//   - Close ends every call with [net.ErrClosed], sends a close frame with the code 1000 after what
+//     was written, and waits for the reply, 1 s at most. Later calls of Close return net.ErrClosed.
+//   - LocalAddr and RemoteAddr return what c returns, if it has these methods. The text of an
+//     unknown address is "unknown".
 func NetConn(c Conn, t Type) net.Conn {
 	n := &netConn{
 		conn: c, kind: t,

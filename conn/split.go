@@ -10,25 +10,25 @@ import (
 	"sync/atomic"
 )
 
-// Split cuts the frames of a peer that puts several messages into one frame: newline-delimited JSON, a JSON
-// array, the records of SignalR. A frame is a message of the connection below. Each part of it becomes a
-// message of the same type, in order. Messages that are written are not changed. [Limits].ReadLimit limits
-// the size of a frame.
+// Split splits the frames of a peer that puts several messages into one, such as newline-delimited
+// JSON or a JSON array. Each part becomes a message of the same type, in order. Written messages
+// are not changed. [Limits].ReadLimit applies to frames.
 type Split struct {
-	// Func cuts the first part off the rest of a frame, such as [bufio.ScanLines], [ScanRecords] and
-	// [ScanArray] do. Its argument atEOF is always true. Empty parts are skipped, and a frame may have no
-	// part. A part that lies in the frame is not copied. If Func returns an error, or neither an advance nor a
-	// part, Read returns a [ProtocolError] after the parts before it. Func must not keep its argument.
+	// Func returns the first part of the rest of a frame, as [bufio.ScanLines], [ScanRecords] and
+	// [ScanArray] do. Its argument atEOF is always true, and it must not keep data. Empty parts are
+	// skipped, and a frame may have no part. A part that lies in the frame is not copied. If Func
+	// returns an error, or neither an advance nor a part, Read returns a [ProtocolError] after the
+	// parts before it.
 	Func bufio.SplitFunc
 
-	// Parts is how many parts a frame may have, empty ones included. One more is a [ProtocolError].
-	// Default: 4096. Negative: an error.
+	// Parts is the maximum number of parts in a frame, including empty ones. One more is a
+	// [ProtocolError]. Default: 4096. Negative is an error.
 	Parts int
 }
 
 const defaultParts = 4096
 
-// Validate returns an error that names the field which is wrong, if one is.
+// Validate returns an error naming any invalid field.
 func (s Split) Validate() error {
 	switch {
 	case s.Parts < 0:
@@ -39,10 +39,10 @@ func (s Split) Validate() error {
 	return nil
 }
 
-// NewSplit returns a Conn that cuts the messages of c as s says. The result is a [Transport] if c is one, a
-// [Pinger] if c is one, and no [HalfCloser]. Its method Unwrap() Conn returns c. From now on c belongs to the
-// result. The parts of a frame share the memory of the frame, which lives for as long as one part does. The
-// error names the field of s that is wrong; then NewSplit has left c alone.
+// NewSplit returns a Conn that splits the messages of c, which now belongs to the result. The
+// result is a [Transport] if c is one, a [Pinger] if c is one, and no [HalfCloser]. Its method
+// Unwrap() Conn returns c. The parts of a frame share its memory, which lives as long as any part. An error names
+// the invalid field of s, and leaves c alone.
 func NewSplit(c Conn, s Split) (Conn, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (c *split) CloseNow() error {
 	return c.Conn.CloseNow()
 }
 
-// ScanRecords is a [bufio.SplitFunc] for records that end with the byte 0x1E, as in SignalR, RFC 7464, and
-// the payloads of Engine.IO. The end of the data ends a record too.
+// ScanRecords is a [bufio.SplitFunc] for records that end with the byte 0x1E or with the data, as
+// in SignalR, RFC 7464, and the payloads of Engine.IO.
 func ScanRecords(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	switch i := bytes.IndexByte(data, 0x1e); {
 	case i >= 0:
@@ -168,10 +168,9 @@ func ScanRecords(data []byte, atEOF bool) (advance int, token []byte, err error)
 	return 0, nil, nil
 }
 
-// ScanArray is a [bufio.SplitFunc] for the elements of a JSON array, such as the two of [{"a":1}, {"b":2}].
-// Data that does not begin with [ is one element, because many a server sends a single message without an
-// array. All of the array must be there. ScanArray finds the ends of the elements; it does not check the
-// JSON inside. After the first element the rest of the array begins with its comma.
+// ScanArray is a [bufio.SplitFunc] for the elements of a JSON array. Data that does not begin with
+// [ is one element. The array must be complete. ScanArray does not check the JSON inside the
+// elements. After the first element the rest of the array begins with its comma.
 func ScanArray(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	const space = " \t\r\n"
 	begin := len(data) - len(bytes.TrimLeft(data, space))

@@ -12,7 +12,7 @@ import (
 )
 
 // WebSocket is a [Conn] whose opening handshake coder/websocket has made. Frames, control frames
-// (RFC 6455) and compression (RFC 7692) are its own. The package documentation has its guarantees.
+// (RFC 6455) and compression (RFC 7692) are its own.
 type WebSocket struct {
 	wired
 	subprotocol string
@@ -28,14 +28,13 @@ var _ interface {
 	Transport
 } = (*WebSocket)(nil)
 
-// NewWebSocket returns the connection of ws as a Conn, under the limits of o, which may be nil. ws must
-// have been dialed through Tap and Transport of w. It is closed, so that its memory is free, and the
-// connection continues without it: its callbacks OnPingReceived and OnPongReceived are not called any
-// more, and its CompressionThreshold has no effect. An error says that w is not the Wire of ws, or names
-// the option that is wrong, and leaves ws alone.
+// NewWebSocket returns the connection of ws as a Conn, under the limits of o, which may be nil. ws
+// must have been dialed through Tap and Transport of w. It is closed to free its memory: its
+// callbacks OnPingReceived and OnPongReceived are no longer called, and its CompressionThreshold
+// has no effect. An error reports that w is not the Wire of ws, or names the invalid option, and
+// leaves ws alone.
 //
-// Read answers pings and close frames. No answer waits for a Write, and none makes Read wait. While the
-// peer does not take the answers, of many pings only the last is answered, as RFC 6455, section 5.5.3, allows.
+// Read answers pings and close frames. No reply waits for a Write, and none makes Read wait.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -63,10 +62,10 @@ func (c *WebSocket) BeforeBlock(f func()) bool {
 // Subprotocol returns the subprotocol that both sides have agreed on, or "".
 func (c *WebSocket) Subprotocol() string { return c.subprotocol }
 
-// StartClose implements [CloseStarter] (RFC 6455, section 7.1.2). It waits for at most 5 s for the message
-// in progress, and for 5 s until the kernel has taken the close frame. The reason is cut to 123 bytes. A
-// code that may not be sent (section 7.4) is an error; the connection is cut, too. Once the
-// peer's close frame has been received, a failure to send ours is no error.
+// StartClose implements [CloseStarter] (RFC 6455, section 7.1.2). It waits at most 5 s for the
+// message in progress, and 5 s until the kernel has taken the close frame. For the reason and the
+// code see Close. Once the peer's close frame has been received, a failure to send ours is not an
+// error.
 func (c *WebSocket) StartClose(code int, reason string) error {
 	err := checkCode(code)
 	if err == nil {
@@ -96,11 +95,12 @@ func (c *WebSocket) sendClose(code int, reason string) error {
 	return out.failure()
 }
 
-// Close implements [Conn]. A nil error means that the peer has answered. Close waits until
-// ctx ends, for at most 5 s for the message in progress, 5 s until the close frame is written and 5 s for the
-// answer. If ctx has ended, Close is CloseNow. The reason is cut to 123 bytes. A code that may not be sent
-// (RFC 6455, section 7.4) is an error; the connection is cut, too. Messages that come before
-// the answer are discarded, except for one that a Read is receiving; use StartClose to read them.
+// Close implements [Conn]. A nil error means that the peer has replied. Close waits at most 5 s for
+// the message in progress, 5 s until the close frame is written and 5 s for the reply. If ctx is
+// already done, Close is CloseNow. The reason is truncated to 123 bytes. A code that may not be
+// sent (RFC 6455, section 7.4) is an error, but the connection is closed too. Messages that arrive
+// before the reply are discarded, except for one that a Read is receiving; use StartClose to read
+// them.
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// WebSocket is a [Conn] over the WebSocket object of a browser, which [OpenWebSocket] opens.
-// A program in a browser can do less than another:
+// WebSocket is a [Conn] over the WebSocket object of a browser, which [OpenWebSocket] opens. It is
+// more limited than elsewhere:
 //
 //   - There is no Ping, and Silence counts from the last whole message.
-//   - Nothing slows the peer down while the program does not read. [UnreadError] is the limit
-//     on messages that wait to be read.
-//   - Write hands a message to the browser. While more than 1 MiB waits there, Write waits, for
-//     WriteTimeout at most.
-//   - A connection cannot be cut. CloseNow begins to close it, without a code, and does not
-//     wait; the browser ends it when the peer has answered, or after a timeout.
-//   - Close can send 1000 and 3000 to 4999. In place of another code of RFC 6455, section 7.4,
-//     it sends the code plus 3000, such as 4001 for 1001.
+//   - Nothing slows the peer down while the program does not read. [UnreadError] limits the unread
+//     messages.
+//   - Write passes a message to the browser. While more than 1 MiB is buffered there, Write waits,
+//     for WriteTimeout at most.
+//   - A connection cannot be aborted. CloseNow begins to close it, without a code, and does not
+//     wait; the browser closes it when the peer has replied, or after a timeout.
+//   - Close can send 1000 and 3000 to 4999. Instead of another code of RFC 6455, section 7.4, it
+//     sends the code plus 3000, such as 4001 for 1001.
 //   - A connection that ends without a close frame is [io.EOF], whatever the cause: the browser
 //     reports 1006 and no reason.
 type WebSocket struct {
@@ -51,9 +51,8 @@ var _ interface {
 	Transport
 } = (*WebSocket)(nil)
 
-// UnreadError is the error of Read when messages came faster than they were read: there was no
-// room for the next message, and a browser cannot make the peer wait. Read returns the messages
-// before it first.
+// UnreadError is the error of Read when messages arrived faster than they were read: the buffer was
+// full, and a browser cannot make the peer wait. Read returns the messages before it first.
 type UnreadError struct {
 	Limit int64 // in bytes: twice the ReadLimit
 }
@@ -77,9 +76,9 @@ var errAbnormal = fmt.Errorf("the peer hung up without a close frame (1006, a br
 var errHandshake = fmt.Errorf("the handshake has failed (1006, a browser does not say why): %w", io.EOF)
 
 // OpenWebSocket opens a WebSocket, with the limits of o, which may be nil. It offers the
-// subprotocols, the best first. If ctx ends before the handshake is answered, OpenWebSocket
-// gives up, and returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is
-// NewWebSocket. The caller must call Close or CloseNow in the end.
+// subprotocols, the best first. If ctx is done before the handshake is complete, OpenWebSocket
+// returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is NewWebSocket. The
+// caller must call Close or CloseNow in the end.
 func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *WebSocketOptions) (*WebSocket, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -231,8 +230,8 @@ func (c *WebSocket) begin(code int, reason string) error {
 	})
 }
 
-// Read implements [Conn]. Only one goroutine may read. Messages that came before the end
-// of the connection are returned before its cause.
+// Read implements [Conn]. Only one goroutine may read. Messages that arrived before the end of the
+// connection are returned before its cause.
 func (c *WebSocket) Read(buf []byte) (Message, error) {
 	return c.ReadBuffer(func(int) []byte { return buf })
 }
@@ -302,8 +301,8 @@ func (c *WebSocket) LocalAddr() net.Addr { return nil }
 // Subprotocol returns the subprotocol that both sides have agreed on, or "".
 func (c *WebSocket) Subprotocol() string { return c.socket.Get("protocol").String() }
 
-// Close implements [Conn]. A nil error means that the peer has answered. When ctx ends, Close
-// returns, and the browser goes on closing by itself. For the codes see [WebSocket].
+// Close implements [Conn]. A nil error means that the peer has replied. When ctx is done, Close
+// returns, and the browser continues closing by itself. For the codes see [WebSocket].
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	err := checkCode(code)
 	if err == nil {

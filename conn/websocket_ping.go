@@ -7,9 +7,8 @@ import (
 	"fmt"
 )
 
-// Ping implements [Pinger]. ctx limits the wait for the answer only; the connection continues when
-// ctx ends. Any number of pings may wait: the answer to one answers those before it too. While the peer does
-// not read, of many only the last is sent.
+// Ping implements [Pinger]. Any number of pings may wait: the pong for one also answers those
+// before it.
 func (c *WebSocket) Ping(ctx context.Context) error {
 	if cause := c.wire.ended(); cause != nil {
 		return &lostError{"ping", cause}

@@ -11,25 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// Read implements [Conn]. It allocates nothing if the message fits into buf. If
-// not, it grows a new buffer as data comes in, and takes no length from the wire
-// on trust. All of buf may be written to, up to its capacity.
+// Read implements [Conn]. All of buf may be written to, up to its capacity.
 //
-// A caller may look for these errors: [CloseError], [TooBigError], [ProtocolError],
-// [SlowMessageError], [io.EOF] (the peer hung up between messages), [io.ErrUnexpectedEOF]
-// (inside a message) and [net.ErrClosed]. Only one goroutine may read.
+// A caller may check for these errors: [CloseError], [TooBigError], [ProtocolError],
+// [SlowMessageError], [io.EOF] (the peer hung up between messages), [io.ErrUnexpectedEOF] (inside a
+// message) and [net.ErrClosed].
 //
-// A failed write does not end Read, because what the peer has sent may still come, such as a close
-// frame. Once a ping that comes after the failure could not be answered, Read continues for as long as
-// something comes within 1 s each time, and then ends with the error of the write. There is no limit on all
-// of that, because it would cut a slow reader's messages. Without a further ping Read ends when the
-// connection does.
+// A failed write does not end Read, because the peer's close frame may still arrive. But once a
+// ping received after the failure could not be answered, Read continues only as long as something
+// arrives within 1 s each time, without a total limit, and then returns the error of the write.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
-// ReadBuffer implements [Transport]. The size is 0 for a message that is compressed or in
-// fragments, otherwise the size of the message, and at most the read limit. If buffer returns
-// nil for a message of known size, its data gets a slice of exactly that size. The errors are
-// the errors of Read.
+// ReadBuffer implements [Transport]. The size, at most the read limit, is known for a message that
+// is neither compressed nor in fragments. If buffer returns nil for it, its data gets a slice of
+// exactly that size.
 func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	return c.read(nil, buffer)
 }

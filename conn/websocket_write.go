@@ -7,25 +7,19 @@ import (
 	"math"
 )
 
-// Write implements [Conn]. It allocates nothing. Several goroutines may write:
-// they take turns, each under WriteTimeout. A Type that is neither Text nor
-// Binary is an error that does not harm the connection.
+// Write implements [Conn]. A message of more than 32 KiB travels in fragments of that size, so that
+// pings and pongs pass between them. If a fragment after the first has to wait for the network and
+// is then taken by the kernel, that counts as a sign of life for Silence.
 //
-// A message of more than 32 KiB travels in fragments of that size, so that pings and their
-// answers pass between two fragments. If a fragment after the first has to wait for the network
-// and is then taken by the kernel, the peer has made room: that counts as a sign of life for
-// Silence.
-//
-// The error is [ErrNotWritten] if no byte of the message was handed to the kernel. The error
-// carries the cause of the connection's end if that is known.
+// The error carries the cause of the connection's end if that is known.
 func (c *WebSocket) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
 }
 
 // WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB with their frames, are
-// handed to the kernel together, and WriteTimeout holds for them. Pings and their answers pass
-// between two such parts.
+// handed to the kernel together, under one WriteTimeout. Pings and pongs pass between two such
+// parts.
 func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	if cause := c.wire.notWriting(); cause != nil {
 		return 0, notWritten(cause)

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// Wire joins a [WebSocket] or a [Framed] to the connection under it. It notes when bytes
-// come in, and it can cut the connection at any stage, whereas closing TLS may wait for the network.
-// The zero value is ready. Make a Wire for each attempt to connect; it must not be copied
-// or used again.
+// Wire joins a [WebSocket] or a [Framed] to the connection under it. It records when bytes arrive,
+// and can close the connection at any stage. The zero value is ready to use. Make a Wire for each
+// dial attempt; it must not be copied or reused.
 //
-// Put Tap around the raw connection, under TLS. For a WebSocket put Transport around the
-// http.RoundTripper that makes the handshake, and give the Wire to [NewWebSocket];
-// [NewFramed] finds the Wire by itself.
+// Put Tap around the raw connection, under TLS. For a WebSocket, also put Transport around the
+// http.RoundTripper that makes the handshake, and pass the Wire to [NewWebSocket]; [NewFramed]
+// finds it by itself.
 type Wire struct {
 	tap          atomic.Pointer[tap]
 	cut          atomic.Bool
@@ -46,12 +45,12 @@ type top interface {
 	CloseNow() error
 }
 
-// Tap returns nc as a connection whose bytes count as signs of life when they are read. Give
-// it the raw connection, because above TLS half a record is not visible. If Cut was called
-// before, nc is closed at once. Closing the returned connection closes nc.
+// Tap returns nc as a connection whose bytes count as signs of life when they are read. Above TLS,
+// a partial record would not be seen. If Cut was called before, nc is closed immediately. Closing
+// the returned connection closes nc.
 //
-// A Wire carries one connection: tap the winner of a race, not each runner. A second call
-// closes the connection that was tapped before.
+// A second call closes the connection that was tapped before: tap the winner of a race, not each
+// runner.
 func (w *Wire) Tap(nc net.Conn) net.Conn {
 	t := &tap{Conn: nc, wire: w}
 	w.noteLife()
@@ -64,10 +63,10 @@ func (w *Wire) Tap(nc net.Conn) net.Conn {
 	return t
 }
 
-// Cut closes the raw connection, now or as soon as there is one, which unblocks every
-// reader and writer. Any goroutine may call it, any number of times, at any stage. Cut never
-// waits for the network: it first closes the connection that NetConn() finds at the bottom
-// of the tapped connection.
+// Cut closes the raw connection, now or as soon as there is one, which unblocks every reader and
+// writer. It may be called at any stage, any number of times, and concurrently. Cut never waits for
+// the network: it closes the lowest connection found by NetConn() first, because closing TLS may
+// wait.
 func (w *Wire) Cut() {
 	w.cut.Store(true)
 	if t := w.tap.Load(); t != nil {
@@ -251,8 +250,8 @@ func (c wired) HungUp() bool {
 // LocalAddr implements [Transport].
 func (c wired) LocalAddr() net.Addr { return c.wire.tap.Load().LocalAddr() }
 
-// RemoteAddr returns the address of the peer of the connection below, which may be a proxy, or nil if it is
-// not known. Any goroutine may call it at any time.
+// RemoteAddr returns the peer's address, which may be that of a proxy, or nil if it is unknown. It
+// is safe for concurrent use.
 func (c wired) RemoteAddr() net.Addr { return c.wire.tap.Load().RemoteAddr() }
 
 // tap is the connection that was tapped.
