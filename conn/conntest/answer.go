@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Answer is what a [Server] does with one handshake: any [net/http.HandlerFunc].
+// Answer responds to one handshake with a [Server]: any [net/http.HandlerFunc].
 type Answer = func(w http.ResponseWriter, r *http.Request)
 
-// Status answers with an HTTP status, a header, which may be nil, and the status in words for
-// a body. 200 stands for a page that is no WebSocket endpoint.
+// Status responds with an HTTP status, a header, which may be nil, and the status text as the body.
+// A status of 200 imitates an ordinary page.
 func Status(code int, header http.Header) Answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		maps.Copy(w.Header(), header)
@@ -20,11 +20,11 @@ func Status(code int, header http.Header) Answer {
 	}
 }
 
-// RetryAfter returns the header Retry-After with this value, for [Status]: a number of
-// seconds or an HTTP date (RFC 9110, section 10.2.3), or whatever else a server sends.
+// RetryAfter returns a header Retry-After for [Status]: seconds, an HTTP date (RFC 9110, section
+// 10.2.3), or anything else.
 func RetryAfter(value string) http.Header { return http.Header{"Retry-After": {value}} }
 
-// Garbage answers with data, which need not be HTTP, and closes the connection.
+// Garbage responds with data, which need not be HTTP, and closes the connection.
 func Garbage(data []byte) Answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if c := hijack(w); c != nil {
@@ -34,8 +34,7 @@ func Garbage(data []byte) Answer {
 	}
 }
 
-// BadAccept answers 101 with the wrong Sec-WebSocket-Accept and waits for the
-// client to hang up.
+// BadAccept responds 101 with a wrong Sec-WebSocket-Accept and waits for the client to hang up.
 func BadAccept(w http.ResponseWriter, _ *http.Request) {
 	if c := hijack(w); c != nil {
 		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
@@ -45,10 +44,10 @@ func BadAccept(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Hang never answers the handshake; it waits for the client to hang up.
+// Hang never responds; it waits for the client to hang up.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// HangUp closes the connection without an answer.
+// HangUp closes the connection without a response.
 func HangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // hijack takes the connection from net/http; the answer closes it.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Count has the numbers of dials and connections of one address, or of all. A connection is
-// open until its dialer closes it, even if the network or the server has ended it.
+// Count counts dials and connections. A connection is open until its dialer closes it, even if the
+// network or the server has ended it.
 type Count struct {
-	Dials      int // attempts so far, good or not
-	Dialing    int // attempts under way
-	MaxDialing int // the most at one time
+	Dials      int // attempts so far, successful or not
+	Dialing    int // attempts in progress
+	MaxDialing int // maximum of Dialing
 	Open       int // connections whose dialer has not closed them
-	MaxOpen    int // the most at one time
-	MaxHeld    int // the most of Dialing and Open together: 1 for an owner that has one connection at a time
+	MaxOpen    int // maximum of Open
+	MaxHeld    int // maximum of Dialing and Open together
 }
 
 // counts is what a network knows of one address. The network's lock guards it.
@@ -24,14 +24,14 @@ type counts struct {
 	pipes map[*Pipe]struct{} // those with an end that is not closed
 }
 
-// Dials returns when each dial of addr began, in order; "" is every address.
+// Dials returns the start time of each dial of addr, in order.
 func (n *Network) Dials(addr string) []time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.known(addr).dials)
 }
 
-// Count returns the numbers of addr; "" is every address together.
+// Count returns the counts of addr.
 func (n *Network) Count(addr string) Count {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,14 +49,12 @@ func (n *Network) known(addr string) *counts {
 // Open returns the number of connections whose dialer has not closed them.
 func (n *Network) Open() int { return n.Count("").Open }
 
-// Conns returns the live connections to addr, the oldest first; "" is every
-// address. A connection is live until an end closes it or a fault ends it.
+// Conns returns the live connections to addr, oldest first. See [Pipe.Live].
 func (n *Network) Conns(addr string) []*Pipe {
 	return slices.DeleteFunc(n.held(addr), func(p *Pipe) bool { return !p.Live() })
 }
 
-// Unclosed returns the connections of which an end was not closed by its owner, live or not.
-// A test requires that there are none, to show that nothing is left.
+// Unclosed returns the connections, live or not, of which an end was not closed by its owner.
 func (n *Network) Unclosed() []*Pipe { return n.held("") }
 
 // held returns the connections to addr that have an open end, the oldest first; "" is
@@ -76,8 +74,8 @@ func (n *Network) held(addr string) []*Pipe {
 	return held
 }
 
-// Peak returns the largest number of times within any one window of that length, its end
-// excluded: the height of a herd. The times must be in order, as [Network.Dials] returns them.
+// Peak returns the largest number of times within any window, its end excluded. The times must be
+// in order, as from [Network.Dials].
 func Peak(times []time.Time, window time.Duration) int {
 	peak, first := 0, 0
 	for i, t := range times {

@@ -13,15 +13,14 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// FakeOptions are what a [Fake] can do beyond [conn.Conn]. Nil and the zero value mean nothing.
+// FakeOptions select the interfaces of [Fake.Conn]. Nil means none.
 type FakeOptions struct {
 	Pings     bool // its Conn is a conn.Pinger
 	Transport bool // its Conn is a conn.Transport
 }
 
-// Fake is a [conn.Conn] without a protocol: Read returns the messages that Deliver got, at
-// the same virtual instant. Any goroutine may call its methods. [Fake.Conn] has the abilities
-// that the options name; a Fake itself has none.
+// Fake is a [conn.Conn] whose Read returns the messages passed to Deliver, at the same virtual
+// instant. It is safe for concurrent use.
 type Fake struct {
 	options FakeOptions
 	peer    *Fake // of Pair, else nil
@@ -49,7 +48,7 @@ type Fake struct {
 
 var _ conn.Conn = (*Fake)(nil)
 
-// NewFake returns a live connection without a peer. The test plays the peer.
+// NewFake returns a live connection whose peer is the test.
 func NewFake(o *FakeOptions) *Fake {
 	f := &Fake{heard: time.Now()}
 	if o != nil {
@@ -59,16 +58,15 @@ func NewFake(o *FakeOptions) *Fake {
 	return f
 }
 
-// Pair returns two connections. Each reads the messages that the other writes, in order and
-// without a limit. When one is closed the other ends too: with [io.EOF], or after a Close with
-// a [conn.CloseError].
+// Pair returns two connections. Each reads what the other writes, in order and without a limit.
+// When one is closed the other ends too: with [io.EOF], or after a Close with a [conn.CloseError].
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
 	a.peer, b.peer = b, a
 	return a, b
 }
 
-// Conn returns the connection with the abilities that the options name.
+// Conn returns f with the interfaces selected by the options.
 func (f *Fake) Conn() conn.Conn {
 	var t conn.Transport
 	var p conn.Pinger
@@ -81,7 +79,7 @@ func (f *Fake) Conn() conn.Conn {
 	return withAbilities(f, t, p)
 }
 
-// Read returns the next message that was delivered. See [conn.Conn].
+// Read implements [conn.Conn].
 func (f *Fake) Read(buf []byte) (conn.Message, error) {
 	return f.read(func(int) []byte { return buf })
 }
@@ -124,8 +122,8 @@ func (f *Fake) wait() {
 	f.changed.Wait()
 }
 
-// Write notes the message, at once or after [Fake.Hold] ends. See [conn.Conn]. After the end
-// of the connection its error is also [conn.ErrNotWritten].
+// Write implements [conn.Conn] and records the message. After the end of the connection its error
+// is also [conn.ErrNotWritten].
 func (f *Fake) Write(m conn.Message) error {
 	m.Data = bytes.Clone(m.Data)
 	if err := f.note(m); err != nil {
@@ -159,8 +157,8 @@ func (f *Fake) note(m conn.Message) error {
 	return f.cause
 }
 
-// Close notes code and reason and closes; a mute connection waits for ctx
-// first, or for CloseNow. See [conn.Conn].
+// Close implements [conn.Conn] and records code and reason. If mute, it waits for ctx or CloseNow
+// first.
 func (f *Fake) Close(ctx context.Context, code int, reason string) error {
 	bye := &conn.CloseError{Code: code, Reason: reason}
 	if f.Closed() {
@@ -193,7 +191,7 @@ func (f *Fake) await(ctx context.Context, op string, done func() bool) error {
 	}
 }
 
-// CloseNow cuts the connection and returns nil.
+// CloseNow implements [conn.Conn]. The error is always nil.
 func (f *Fake) CloseNow() error {
 	was := f.Closed()
 	f.set(f.shut)
@@ -203,8 +201,8 @@ func (f *Fake) CloseNow() error {
 	return nil
 }
 
-// Deliver gives copies of messages to Read, without a limit. It never blocks. After the
-// end of the connection the messages are lost.
+// Deliver passes copies of messages to Read, without a limit and without blocking. After the end of
+// the connection they are lost.
 func (f *Fake) Deliver(messages ...conn.Message) {
 	f.set(func() {
 		if f.cause != nil {
@@ -217,26 +215,24 @@ func (f *Fake) Deliver(messages ...conn.Message) {
 	})
 }
 
-// Fail kills the connection: Read returns the delivered messages and then err, and every other
-// method fails. A blocked Write returns err, and the fate of its message is unknown.
+// Fail kills the connection: Read returns the delivered messages and then err, and other methods
+// fail. A blocked Write returns err, and the fate of its message is unknown.
 func (f *Fake) Fail(err error) { f.set(func() { f.die(err) }) }
 
-// FailWrite kills the connection with err in the next Write, also in a Write that
-// is held back. Its message was not written if err is [conn.ErrNotWritten].
+// FailWrite kills the connection with err in the next or a held Write. Its message was not written
+// if err is [conn.ErrNotWritten].
 func (f *Fake) FailWrite(err error) { f.FailWriteAfter(0, err) }
 
-// FailWriteAfter is FailWrite for the message after the next n, of a Write or of
-// a batch.
+// FailWriteAfter is FailWrite for the message after the next n, also in a batch.
 func (f *Fake) FailWriteAfter(n int, err error) {
 	f.set(func() { f.failing, f.spare, f.held = err, n, false })
 }
 
-// HangUp ends the stream of the peer: Read returns the delivered messages and then [io.EOF],
-// which ends the connection. Until then writes succeed. A [conn.Transport] sees it at
-// once.
+// HangUp ends the peer's stream: Read returns the delivered messages and then [io.EOF], which ends
+// the connection. Until then writes succeed, and HungUp reports true.
 func (f *Fake) HangUp() { f.set(func() { f.hungUp = true }) }
 
-// Hold makes writes block, as on a full window, until Release or the end.
+// Hold makes writes block until Release or the end of the connection.
 func (f *Fake) Hold() { f.set(func() { f.held = true }) }
 
 // Release ends Hold.
@@ -245,10 +241,10 @@ func (f *Fake) Release() { f.set(func() { f.held = false }) }
 // Mute leaves pings and Close unanswered from now on.
 func (f *Fake) Mute() { f.set(func() { f.mute = true }) }
 
-// PongAfter sets how long a ping takes to be answered. Default: 0.
+// PongAfter sets the delay of pongs. Default: 0.
 func (f *Fake) PongAfter(d time.Duration) { f.set(func() { f.pong = d }) }
 
-// Hear notes that bytes came in without a whole message.
+// Hear records that bytes arrived without a whole message.
 func (f *Fake) Hear() { f.set(func() { f.heard = time.Now() }) }
 
 // Written returns a copy of the written messages, in order.
@@ -256,16 +252,16 @@ func (f *Fake) Written() []conn.Message {
 	return get(f, func() []conn.Message { return slices.Clone(f.written) })
 }
 
-// Batches returns how many messages each WriteBatch has written so far, in order.
+// Batches returns the sizes of the written batches, in order.
 func (f *Fake) Batches() []int { return get(f, func() []int { return slices.Clone(f.batches) }) }
 
-// Pings returns how many pings were sent.
+// Pings returns the number of pings sent.
 func (f *Fake) Pings() int { return get(f, func() int { return f.pings }) }
 
-// Closed reports whether the owner closed the connection, by Close or CloseNow.
+// Closed reports whether Close or CloseNow was called.
 func (f *Fake) Closed() bool { return get(f, func() bool { return f.closed }) }
 
-// ClosedWith returns the code and the reason of Close; ok is false if Close was never called.
+// ClosedWith returns the code and the reason of Close, if it was called.
 func (f *Fake) ClosedWith() (code int, reason string, ok bool) {
 	bye := get(f, func() *conn.CloseError { return f.bye })
 	if bye == nil {

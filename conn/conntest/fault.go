@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with a dial. The zero value is no fault. If several fields are
-// set, they apply in their order.
+// Fault is a fault of a dial; the zero value is none. If several fields are set, they apply in
+// their order.
 type Fault struct {
-	Hang            bool          // the dial is never answered: it ends with its context only
-	Delay           time.Duration // the dial is answered, or fails as below, only after this time
-	IgnoresContext  bool          // with Delay: the dial goes on when its context ends, and answers after Delay all the same
-	CompletesAnyway bool          // with Delay: a dial that was given up reaches the server after Delay all the same; the server finds it closed
-	Err             error         // the dial fails with it, wrapped in a *net.OpError: a *net.DNSError, syscall.EHOSTUNREACH
+	Hang            bool          // the dial blocks until its context is done
+	Delay           time.Duration // the dial succeeds, or fails as below, only after this time
+	IgnoresContext  bool          // with Delay: the dial ignores its context, and completes after Delay
+	CompletesAnyway bool          // with Delay: a canceled dial reaches the server after Delay, closed
+	Err             error         // the dial fails with it, wrapped in a *net.OpError
 	Refuse          bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
-	Drop            bool          // the dial succeeds and the connection is closed at once; no listener is needed, and none gets it
+	Drop            bool          // the dial succeeds, then the connection is closed; no listener is needed or gets it
 
-	// AcceptDelay is how much later than the dialer the listener gets the connection.
-	// Bytes written meanwhile are kept.
+	// AcceptDelay is how much later than the dialer the listener gets the connection. Bytes written
+	// meanwhile are kept.
 	AcceptDelay time.Duration
 
-	// OnConn receives the connection before either side has it, so that it can arm
-	// faults from the first byte on. It must not wait.
+	// OnConn receives the connection before either side has it, to arm faults from the first byte
+	// on. It must not wait.
 	OnConn func(p *Pipe)
 }
 
-// Fault sets the faults of the next dials of addr: each dial takes one fault in turn, and all
-// further dials take the last. A dial with the zero Fault is good, and so are all dials if
-// there are no faults. Fault replaces all earlier faults of addr, but a dial under way keeps
-// its fault. The addr "" stands for every address without faults.
+// Fault sets the faults of the next dials of addr: each takes one in turn, and all further ones
+// take the last. A zero Fault, or no faults, leaves dials alone. Fault replaces all earlier faults
+// of addr, except for dials in progress. The empty addr means every address without faults.
 func (n *Network) Fault(addr string, faults ...Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,7 +41,7 @@ func (n *Network) Fault(addr string, faults ...Fault) {
 	n.faults[addr] = slices.Clone(faults)
 }
 
-// ResetAll resets every live connection to addr; "" is every address.
+// ResetAll resets every live connection to addr.
 func (n *Network) ResetAll(addr string) {
 	for _, p := range n.Conns(addr) {
 		p.Reset()

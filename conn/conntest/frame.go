@@ -2,11 +2,11 @@ package conntest
 
 import "encoding/binary"
 
-// Frame is one raw WebSocket frame (RFC 6455, section 5.2), which may be wrong in any way.
-// Write it with [Frames] or [Pipe.Inject].
+// Frame is a raw, perhaps invalid WebSocket frame (RFC 6455, section 5.2), for [Frames] or
+// [Pipe.Inject].
 type Frame struct {
-	Head    byte   // FIN, three reserved bits, opcode: Fin|TextFrame is a whole message, TextFrame an unfinished one
-	Length  uint64 // what the header claims; 0: the length of the payload
+	Head    byte   // FIN, reserved bits, opcode: Fin|TextFrame is a whole message, TextFrame an unfinished one
+	Length  uint64 // what the header claims; 0 means the length of Payload
 	Payload []byte // what follows the header
 	Mask    bool   // masked with the key 0, which changes no byte; a client must mask, a server must not
 }
@@ -18,8 +18,7 @@ const (
 	TextFrame byte = 0x1
 )
 
-// Bytes returns the frame as it goes over the wire. The length takes the
-// shortest of its three forms.
+// Bytes returns the frame in wire format, its length in the shortest of three forms.
 func (f Frame) Bytes() []byte {
 	length := f.Length
 	if length == 0 {

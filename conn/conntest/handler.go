@@ -8,9 +8,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Handler serves one WebSocket connection of a [Server]. When it returns, the
-// connection is cut without a close frame. Its ctx ends when the server is
-// closed; [PipeOf] of ctx is the connection below.
+// Handler serves one connection of a [Server]. When it returns, the connection is closed without a
+// close frame. ctx is canceled when the server is closed; see also [PipeOf].
 type Handler = func(ctx context.Context, c *websocket.Conn, r *http.Request)
 
 // Echo sends every message back until the connection ends.
@@ -26,8 +25,8 @@ func Echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	}
 }
 
-// Discard reads until the connection ends, which answers pings and the close
-// frame, and sends nothing.
+// Discard reads until the connection ends, which answers pings and the close frame, and sends
+// nothing.
 func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	c.SetReadLimit(-1)
 	for {
@@ -41,17 +40,17 @@ func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	}
 }
 
-// NeverRead does not read, so that pings stay unanswered and the window of a client
-// that writes fills up. It ends when the server is closed.
+// NeverRead does not read, so that pings stay unanswered and a writing client fills its window. It
+// returns when the server is closed.
 func NeverRead(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
 
-// CloseWith is a handler that closes at once, with a code and a reason.
+// CloseWith returns a handler that closes immediately, with this code and reason.
 func CloseWith(code websocket.StatusCode, reason string) Handler {
 	return func(_ context.Context, c *websocket.Conn, _ *http.Request) { c.Close(code, reason) }
 }
 
-// Frames is a handler that sends these frames as they are, not over TLS, and
-// then does as [Discard].
+// Frames returns a handler that sends these frames as they are, not over TLS, and then acts as
+// [Discard].
 func Frames(frames ...Frame) Handler {
 	return func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 		for _, f := range frames {

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// Network is a network in memory: listeners and dials, with faults that a test can switch at
-// any moment. It counts dials and connections ([Count]). The zero value is ready and is a
-// perfect network. Any goroutine may call any method. One network belongs to one synctest
-// bubble, or to none.
+// Network is an in-memory network. The zero value has no faults and is ready to use. It is safe for
+// concurrent use, and belongs to one synctest bubble, or to none. In Conns, Count, Dials and
+// ResetAll an empty addr means all addresses.
 type Network struct {
 	mu        sync.Mutex // guards all below; held for a few lines, never across a wait
 	listeners map[string]*listener
@@ -22,8 +21,8 @@ type Network struct {
 	lastID    uint64 // numbers the connections
 }
 
-// Listen opens addr, a "host:port" of any host, for dials on this network. If the address
-// is in use, the error is [syscall.EADDRINUSE].
+// Listen opens addr, a "host:port" of any host. If addr is in use, the error is
+// [syscall.EADDRINUSE].
 func (n *Network) Listen(addr string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: address(addr), Err: err}
@@ -42,9 +41,9 @@ func (n *Network) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// DialContext connects to the listener on addr, as [net.Dialer.DialContext] does. Without a
-// [Fault] it returns at once. Its errors are *[net.OpError]: [syscall.ECONNREFUSED] without a
-// listener, and ctx.Err() if ctx ends first. The caller closes the connection.
+// DialContext connects to the listener on addr, like [net.Dialer.DialContext], without delay unless
+// there is a [Fault]. The error is [syscall.ECONNREFUSED] without a listener, or ctx.Err(), in a
+// *[net.OpError].
 func (n *Network) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6":

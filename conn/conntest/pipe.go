@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// Direction is one way through a connection, or both.
+// Direction is one direction of a connection, or both.
 type Direction uint8
 
-// The directions, as seen from the network.
+// The directions of a connection.
 const (
 	ToServer Direction = 1 << iota // what the dialer writes
 	ToClient                       // what the accepting side writes
 	Both     = ToServer | ToClient
 )
 
-// Pipe is one connection of a [Network], seen from the network. Its methods make faults. A
-// Write of one of its ends returns when the bytes fit into the window of the direction, as on
-// a socket. Any goroutine may call any method at any moment; all methods return at once.
+// Pipe is one connection of a [Network]. Its methods never block, and are safe for concurrent use.
+// A Write to one of its ends returns when the bytes fit into the window of the direction.
 type Pipe struct {
 	network *Network
 	id      uint64
@@ -44,14 +43,14 @@ func newPipe(n *Network, id uint64, addr string) *Pipe {
 	return p
 }
 
-// Client returns the dialer's end: the value that DialContext returned.
+// Client returns the dialer's end, which DialContext returned.
 func (p *Pipe) Client() net.Conn { return &p.client }
 
 // Server returns the accepting end.
 func (p *Pipe) Server() net.Conn { return &p.server }
 
-// Live reports whether both ends are open and no fault has ended the connection. A stalled
-// or half-closed connection is live.
+// Live reports whether both ends are open and no fault has ended the connection, which may be
+// stalled or half-closed.
 func (p *Pipe) Live() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,16 +73,16 @@ func (p *Pipe) String() string {
 	return fmt.Sprintf("%s->%s (%s)", p.client.local, p.addr, open)
 }
 
-// Written returns how many bytes were written in direction d so far; for Both the sum.
+// Written returns the number of bytes written in direction d, or in both.
 func (p *Pipe) Written(d Direction) int64 {
 	var sum int64
 	p.each(d, func(l *stream) { sum += l.written })
 	return sum
 }
 
-// Reset ends the connection as an RST on both sides does, through a stall too: bytes that
-// have arrived can still be read, bytes under way are lost, and then every Read and Write
-// fails with [syscall.ECONNRESET].
+// Reset ends the connection like an RST on both sides, even through a stall: bytes that have
+// arrived can still be read, bytes in flight are lost, and then Read and Write fail with
+// [syscall.ECONNRESET].
 func (p *Pipe) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,14 +91,14 @@ func (p *Pipe) Reset() {
 	p.toServer.resetNow()
 }
 
-// Cut lets n more bytes pass in direction d and then ends the connection: the reader gets
-// these bytes and [io.EOF], the other side gets io.EOF too, and both fail to write with
-// [syscall.EPIPE]. The Write of the last byte succeeds, as on a socket. With n = 0 the
-// connection ends now; only then may d be Both. A negative n disarms an earlier Cut.
+// Cut lets n more bytes pass in direction d and then ends the connection: both sides read [io.EOF]
+// after the bytes that arrived, and writes fail with [syscall.EPIPE]. The Write of the last byte
+// succeeds. With n = 0 the connection ends immediately; only then may d be Both. A negative n
+// disarms an earlier Cut.
 func (p *Pipe) Cut(d Direction, n int64) { p.cut(d, n, fin) }
 
-// CutReset is Cut with an RST in the place of the FIN: after the n bytes both
-// sides get [syscall.ECONNRESET].
+// CutReset is like Cut with an RST instead of a FIN: after the n bytes both sides get
+// [syscall.ECONNRESET].
 func (p *Pipe) CutReset(d Direction, n int64) { p.cut(d, n, rst) }
 
 func (p *Pipe) cut(d Direction, n int64, with ending) {
@@ -112,17 +111,15 @@ func (p *Pipe) cut(d Direction, n int64, with ending) {
 	p.streams(d, func(l *stream) { l.cut = cut{max(n, 0), with} })
 }
 
-// FIN half-closes direction d, as if its writer had: behind all written bytes the reader
-// gets [io.EOF], and the writer can write no more ([syscall.EPIPE]). The other direction
-// goes on.
+// FIN half-closes direction d, as if its writer had: after all written bytes the reader gets
+// [io.EOF], and writes fail with [syscall.EPIPE]. The other direction stays open.
 func (p *Pipe) FIN(d Direction) {
 	p.each(d, (*stream).halfClose)
 }
 
-// Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives any
-// more, not even an end of the connection, and there is no error. Writes succeed while the
-// window has room, and then block. [Pipe.Thaw] lets everything arrive that was held back, as
-// if TCP had sent it again.
+// Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives, not even the
+// end of the connection. Writes succeed until the window is full, and then block. [Pipe.Thaw]
+// delivers everything that was held back.
 func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
 // Thaw ends a Stall.
@@ -133,14 +130,14 @@ func (p *Pipe) Thaw(d Direction) {
 	})
 }
 
-// Latency sets how long bytes are under way that are written from now on; the default is 0.
-// They do not overtake earlier bytes.
+// Latency sets how long bytes written from now on are in flight, by default 0. They do not overtake
+// earlier bytes.
 func (p *Pipe) Latency(d Direction, latency time.Duration) {
 	p.each(d, func(l *stream) { l.latency = latency })
 }
 
-// Trickle lets at most n bytes arrive per interval; the first bytes of a burst arrive one
-// interval after they were written. With n = 0 the direction is quick again.
+// Trickle lets at most n bytes arrive per interval, the first n one interval after they were
+// written. With n = 0 the limit is lifted.
 func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
 	p.each(d, func(l *stream) {
 		l.trickle = trickle{share: max(n, 0), interval: interval}
@@ -148,9 +145,8 @@ func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
 	})
 }
 
-// Window sets how many bytes may be written and not yet read; the default is 64 KiB, and any
-// negative number restores the default. With 0 every Write blocks, as when the peer has
-// stopped reading.
+// Window sets how many bytes may be written and not yet read; the default is 64 KiB, which a
+// negative n restores. With 0 every Write blocks.
 func (p *Pipe) Window(d Direction, n int) {
 	if n < 0 {
 		n = defaultWindow
@@ -161,8 +157,8 @@ func (p *Pipe) Window(d Direction, n int) {
 	})
 }
 
-// Inject puts bytes into a direction between two writes of its writer: garbage, or a
-// [Frame]. The window does not hold these bytes back; latency and stalls do.
+// Inject inserts bytes between two writes in direction d: garbage, or a [Frame]. They ignore the
+// window, but not latency and stalls.
 func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *stream) { l.send(data) }) }
 
 // each calls f under the lock for the streams of d.
@@ -188,8 +184,8 @@ func (p *Pipe) sever(with ending) {
 	p.toServer.finish(with)
 }
 
-// PipeOf returns the connection under a handler or a request of a [Server], whose context is
-// ctx. For any other ctx it returns nil.
+// PipeOf returns the connection under a handler or a request of a [Server], whose context is ctx.
+// For any other ctx it returns nil.
 func PipeOf(ctx context.Context) *Pipe {
 	p, _ := ctx.Value(pipeKey{}).(*Pipe)
 	return p

@@ -4,10 +4,9 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Poison returns a connection that shows when a reader keeps the data of a message for
-// too long. Before it reads, it fills the whole capacity of the buffer given to Read, or by a
-// reader to ReadBuffer, with 0xDB, so that data of an earlier message turns into these bytes at
-// once. The connection is a [conn.Transport] and a [conn.Pinger] if c is.
+// Poison returns a connection that exposes readers that keep data for too long: before it reads, it
+// fills the buffer passed to Read, or returned to ReadBuffer, up to its capacity with 0xDB. The
+// connection is a [conn.Transport] and a [conn.Pinger] if c is.
 func Poison(c conn.Conn) conn.Conn {
 	t, _ := c.(conn.Transport)
 	p, _ := c.(conn.Pinger)

@@ -15,15 +15,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is a real coder/websocket server on a [Network]. It accepts WebSockets and gives
-// them to its handler, or gives the answers of [Server.Next]. Any goroutine may call any
-// method, but not Close and Start at once.
+// Server is a real coder/websocket server on a [Network]. It passes WebSockets to its handler, or
+// responds as set by [Server.Next]. It is safe for concurrent use, except for Close with Start.
 type Server struct {
-	// Options are the options of websocket.Accept. Set them before the first dial. Default:
-	// no check of the origin.
+	// Options are the options of websocket.Accept, to be set before the first dial. Default: no
+	// check of the origin.
 	Options *websocket.AcceptOptions
 
-	// TLS makes the Server a wss server. Set it before the first dial.
+	// TLS, set before the first dial, makes the Server a wss server.
 	TLS *tls.Config
 
 	network *Network
@@ -53,8 +52,8 @@ type run struct {
 	work     sync.WaitGroup // Serve, the connections of net/http, and the answers
 }
 
-// NewServer starts a server on addr ("host:port") that gives each WebSocket to handler, or
-// to [Echo] if handler is nil. It panics if the address is in use. The caller calls Close.
+// NewServer starts a server on addr ("host:port") that passes each WebSocket to handler, or to
+// [Echo] if handler is nil. It panics if addr is in use. The caller must call Close.
 func NewServer(n *Network, addr string, handler Handler) *Server {
 	if handler == nil {
 		handler = Echo
@@ -64,8 +63,8 @@ func NewServer(n *Network, addr string, handler Handler) *Server {
 	return s
 }
 
-// Start opens the address again after Close, and keeps the remaining answers of Next. It
-// panics if the address is in use. On a running server it does nothing.
+// Start opens the address again after Close, keeping the remaining answers of Next. It panics if
+// the address is in use, and does nothing on a running server.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,9 +88,9 @@ func (s *Server) Start() {
 	u.work.Go(func() { u.http.Serve(&secured{l, s}) }) // waited for in Close
 }
 
-// Close kills the server: its address refuses, its connections are closed without a close
-// frame, the contexts of its handlers end, and Close waits for the handlers. A handler must
-// not call Close. Closing twice is harmless.
+// Close kills the server: its address refuses dials, its connections are closed without a close
+// frame, and the contexts of its handlers are canceled. Close waits for the handlers, so a handler
+// must not call it. Closing twice is harmless.
 func (s *Server) Close() {
 	s.mu.Lock()
 	u := s.run
@@ -108,9 +107,8 @@ func (s *Server) Close() {
 	u.work.Wait()
 }
 
-// Disconnect sends a close frame with this code and reason on every connection, also on
-// connections that are just being accepted, and waits until all are closed. New dials are
-// served meanwhile.
+// Disconnect sends a close frame with this code and reason on every connection, including those
+// being accepted, and waits until all are closed. New dials are served meanwhile.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	bye := func(c *websocket.Conn) { c.Close(code, reason) }
 	s.mu.Lock()
@@ -124,28 +122,27 @@ func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	e.accepting.Wait()
 }
 
-// Conns returns the connections that a handler serves now, the oldest first. A client may
-// have its answer a moment before Conns has its connection: call synctest.Wait first.
+// Conns returns the connections that a handler serves now, the oldest first. A client may have its
+// response before Conns has its connection: call synctest.Wait first.
 func (s *Server) Conns() []*websocket.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.live)
 }
 
-// Next sets the answers of the next handshakes: each handshake gets one answer in turn, and
-// all further handshakes get the last. The server accepts if there are no answers, or if an
-// answer is nil. Next replaces all earlier answers.
+// Next sets the answers to the next handshakes: each takes one in turn, and all further ones take
+// the last. If there are no answers, or an answer is nil, the server accepts. Next replaces all
+// earlier answers.
 func (s *Server) Next(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = slices.Clone(answers)
 }
 
-// Accept is the Answer of a healthy server: it accepts the WebSocket and runs the handler
-// of the server.
+// Accept is an Answer that accepts the WebSocket and runs the server's handler.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request) { s.accept(w, r, s.handler) }
 
-// AcceptWith is an Answer that accepts the WebSocket and runs h.
+// AcceptWith returns an Answer that accepts the WebSocket and runs h.
 func (s *Server) AcceptWith(h Handler) Answer {
 	return func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, h) }
 }
