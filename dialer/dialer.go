@@ -15,21 +15,18 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
-// Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
-// "Advanced Programming in the UNIX Environment", section 16.4, with jitter. Each
-// try has a socket of its own, and the waits between them grow. A dial ends with success,
-// with ctx, or when MaxElapsed is over.
+// Dialer is a [net.Dialer] that retries until it is connected, its context is done, or MaxElapsed
+// is over: connect_retry of Stevens and Rago, "Advanced Programming in the UNIX Environment",
+// section 16.4, with jitter. Each attempt has its own socket, and the waits between them grow.
 //
-// The zero value is ready for use. Fields must not change after the first call of
-// a method; from then on a Dialer is safe for concurrent use, and must not be
-// copied. It has nothing to close.
+// The zero value is ready to use. Fields must not change after the first call of a method; from
+// then on a Dialer is safe for concurrent use, and must not be copied. It has nothing to close.
 //
-// Many clients dial for a request and keep dialing when the request is gone. So that their dials do
-// not pile up while a server is away, at most 8 calls of DialContext to one address try again. Each
-// further call makes one try, as in net.Dialer, and returns its error. Calls that wait at the same
-// time make about two tries per second together, and once any call has connected they follow
-// immediately, one at a time. Goroutines that all have to wait for one address need a Dialer each,
-// or one per 8.
+// Many clients keep dialing for requests that are gone. So that dials do not pile up while a server
+// is away, at most 8 calls of DialContext to one address retry; each further call makes one
+// attempt, as in net.Dialer. Calls that wait at the same time make about two attempts per second
+// together, and once any has connected they follow immediately, one at a time. If more goroutines
+// must wait for one address, use a Dialer per 8.
 //
 // DialContext goes wherever the DialContext of a net.Dialer goes:
 //
@@ -40,10 +37,10 @@ import (
 //	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: its own name for a dial function
 //	grpc.WithContextDialer(...)                             // gRPC: network "tcp", MaxElapsed: time.Second
 //
-// The zero value suits all of them but gRPC, which needs that MaxElapsed. This table, in which gRPC has
-// the zero value, is about a server that is away for a minute, while each client makes 20 calls per second,
-// each with a limit of 1 s. The values are medians of five runs of "go run ./dial" in bench/interop, with
-// those of a net.Dialer in parentheses:
+// The zero value suits all of them except gRPC, which needs that MaxElapsed. This table, also with
+// the zero value for gRPC, is about a server that is away for a minute while each client makes 20
+// calls per second, limited to 1 s each ("go run ./dial" in bench/interop; a net.Dialer in
+// parentheses):
 //
 //	client, its connections   tries/s      dials in progress   a call fails     back after, s
 //	net/http, no limit        22 (20)      8 (0)               immediately      0.04 (less than 0.01)
@@ -55,80 +52,75 @@ import (
 //
 // Settings, and what they cost:
 //
-//   - net/http needs none. When the server is back, up to 8 connections are made that are not needed.
-//   - A pool with a limit on connections, such as pgxpool or http.Transport with MaxConnsPerHost: all
-//     its connections may be waiting, so that calls fail at their limit. With MaxElapsed: time.Second
-//     the pool makes 16 tries per second instead of 2, and is back after 0.1 s. A pool with
-//     one connection is a lone call, with waits of up to a minute: set that MaxElapsed.
-//   - gRPC redials. With the zero value its calls that do not wait for a connection fail at their limit
-//     during the first dial, which takes 20 s, and then immediately. With MaxElapsed: time.Second they
-//     fail immediately after a second, as with a net.Dialer, and gRPC's backoff decides when it is
-//     back (16 s).
-//   - go-redis: DialerRetries: 1, because it repeats dials too.
-//   - A loop waits as connect_retry does, so that a lone program is back up to a minute late. A smaller
-//     Cap in Policy costs tries: with MaxElapsed: time.Second and a second between the calls the loop
-//     makes 1.4 tries per second, and is back after 0.2 s.
+//   - net/http makes up to 8 unneeded connections when the server is back.
+//   - With a limit on connections, as in pgxpool or MaxConnsPerHost of http.Transport, all may be
+//     waiting, so that calls fail at their limit. MaxElapsed: time.Second makes 16 attempts per
+//     second instead of 2. A pool with one connection waits for up to a minute without it.
+//   - gRPC redials. With the zero value its calls that do not wait for a connection fail at their
+//     limit during the first dial, which takes 20 s, and then immediately. With MaxElapsed:
+//     time.Second they fail immediately after a second, and gRPC's backoff takes 16 s to be back.
+//   - go-redis repeats dials, unless DialerRetries is 1.
+//   - A loop may be back up to a minute late. MaxElapsed: time.Second, with a second between calls,
+//     reduces that to 0.2 s, at 1.4 attempts per second.
 //
 // Rules for these clients:
 //
-//   - TLS: net/http, pgx, gRPC, kafka-go and amqp091 make TLS after the dial. go-redis ignores its
-//     TLSConfig without a word if it has a Dialer, and franz-go refuses a DialTLSConfig. For these, make
-//     TLS in each try: DialOnce: (&tls.Dialer{Config: config}).DialContext.
-//   - The limit of the client on a dial bounds the outage that can be bridged: DialTimeout of go-redis
-//     (5 s, and the dial is repeated DialerRetries times, 5) and of kafka-go (5 s), ConnectTimeout of
-//     pgx (none; in a pgxpool 2 min). http.Transport goes on dialing for a request that was cancelled:
-//     MaxElapsed ends such a dial, and so does http.Transport.CloseIdleConnections.
-//   - Where a client could ask another server instead, such as another broker of Kafka or another host
-//     of pgx, a dial that tries again keeps it from doing so: set a MaxElapsed of about a second.
-//   - pgx looks names up itself, once; a config.LookupFunc that returns the host as it is leaves that to
-//     the Dialer. pgx also dials by DialFunc to cancel a query, which should not be tried again.
-//   - A server that accepts connections is not always ready. PostgreSQL says "starting up" (57P03)
-//     after the dial: put a [retry.Loop] around the whole of connecting.
+//   - TLS starts after the dial in net/http, pgx, gRPC, kafka-go and amqp091. But go-redis silently
+//     ignores its TLSConfig if it has a Dialer, and franz-go rejects a DialTLSConfig: for these, use
+//     DialOnce: (&tls.Dialer{Config: config}).DialContext.
+//   - The client's limit on a dial bounds the outage that can be bridged: DialTimeout of go-redis (5
+//     s, repeated DialerRetries times, 5) and of kafka-go (5 s), ConnectTimeout of pgx (none; in a
+//     pgxpool 2 min). http.Transport continues dialing for a canceled request until MaxElapsed or
+//     CloseIdleConnections.
+//   - If a client could try another server instead, such as another Kafka broker or pgx host, set a
+//     MaxElapsed of about a second.
+//   - pgx looks names up itself, once, unless config.LookupFunc returns the host unchanged. It also
+//     uses DialFunc to cancel a query, which should not be retried.
+//   - A server may accept connections before it is ready, like PostgreSQL ("starting up", 57P03):
+//     put a [retry.Loop] around the whole of connecting.
 type Dialer struct {
-	// Policy draws the waits and the limits on the tries. Default: full jitter
-	// from 1 s, doubling up to 64 s, but only up to n seconds while n > 1 calls
-	// wait for the address; 16 s for a try, doubling up to 96 s when tries time out.
+	// Policy draws the waits and the limits on the attempts. Default: full jitter from 1 s,
+	// doubling up to 64 s, but only up to n seconds while n > 1 calls wait for the address; 16 s
+	// for an attempt, doubling up to 96 s when attempts time out.
 	Policy backoff.Policy
 
-	// MaxElapsed is the limit on all of a DialContext: tries, waits and the gate. A
-	// wait that would last until then or longer is not begun, so that DialContext may
-	// give up earlier: with 1 s usually after two or three tries. Default: 127 s, the
-	// sum of connect_retry's waits of 1, 2, 4 ... 64 s. Negative: none.
+	// MaxElapsed limits a whole DialContext: attempts, waits and the gate. DialContext gives up
+	// rather than begin a wait that would reach it: with 1 s usually after two or three attempts.
+	// Default: 127 s, the sum of connect_retry's waits. Negative means none.
 	MaxElapsed time.Duration
 
-	// ConnectTimeout is the limit on each try: name lookup and TCP, without the gate. A name lookup that
-	// takes three quarters of it fails, as a [net.DNSError].
-	// Default: the limit that Policy draws, or 16 s. Negative: none.
+	// ConnectTimeout limits each attempt: name lookup, which fails after three quarters of it as a
+	// [net.DNSError], and TCP, without the gate. Default: the limit that Policy draws, or 16 s.
+	// Negative means none.
 	ConnectTimeout time.Duration
 
-	// Classify returns the verdict on the error of a try. It is not called when ctx has
-	// ended. Default: [backoff.Classify], by which a failed name lookup is tried again.
-	// An error that no try can mend, such as an address without a port or an unknown
-	// network, is marked with [backoff.Permanent].
+	// Classify returns the verdict on the error of an attempt. It is not called when ctx is done.
+	// An error that no retry can fix, such as an address without a port, is marked with
+	// [backoff.Permanent]. Default: [backoff.Classify], which retries a failed name lookup.
 	Classify func(error) backoff.Verdict
 
-	// Gate holds each try until it may begin. It gets the address as the host. A
-	// budget.Gate is one. Dials that net/http continues for requests that are gone
-	// pile up at a gate until MaxElapsed: set a MaxConnsPerHost too. Default: none.
+	// Gate, such as a budget.Gate, holds each attempt until it may begin. It gets the address as
+	// the host. Dials that net/http continues for requests that are gone pile up at a gate: set a
+	// MaxConnsPerHost too. Default: none.
 	Gate backoff.Gate
 
-	// Budget admits each try, before the wait for it. Default: none.
+	// Budget admits each attempt, including the first, before the wait for it. Default: none.
 	Budget retry.Budget
 
-	// DialOnce makes one try with any other dialer. It must return when ctx ends,
-	// because DialContext waits for it. Default: a socket made by TCP for "tcp", "tcp4"
-	// and "tcp6", a zero net.Dialer for other networks.
+	// DialOnce makes one attempt with any other dialer. DialContext waits for it, so it must return
+	// when ctx is done. Default: a socket made by TCP for "tcp", "tcp4" and "tcp6", a zero
+	// net.Dialer for other networks.
 	DialOnce func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// TCP has the options of a TCP connection. It is not used with DialOnce.
+	// TCP has the options of a TCP connection. Not used with DialOnce.
 	TCP TCPOptions
 
-	// OnProgress is called before each wait, and once at the end, on the goroutine of
-	// DialContext and with no lock held. Default: none.
+	// OnProgress is called before each wait and once at the end, on the goroutine of DialContext,
+	// with no lock held. Default: none.
 	OnProgress func(Progress)
 
-	// Rand draws the waits and the order of addresses. It is used under a lock.
-	// Default: the functions of math/rand/v2.
+	// Rand draws the waits and the order of addresses. It is used under a lock. Default:
+	// math/rand/v2.
 	Rand rand.Source
 
 	mu      sync.Mutex // guards Rand
@@ -142,8 +134,7 @@ var defaultPolicy = backoff.WithTimeouts(
 	&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{},
 )
 
-// Validate returns an error that names the wrong option, if there is one.
-// DialContext returns it too.
+// Validate returns an error naming any invalid option. DialContext returns it too.
 func (d *Dialer) Validate() error {
 	if err := d.TCP.validate(); err != nil {
 		return fmt.Errorf("dialer: Dialer.TCP.%w", err)
@@ -151,19 +142,18 @@ func (d *Dialer) Validate() error {
 	return nil
 }
 
-// DialContext connects to address, with as many tries as it takes. [net.Dial] describes networks and
-// addresses. DialContext returns the connection of the last try as it
-// is, for "tcp" a [*net.TCPConn]; ctx may end afterwards. When it returns an error,
-// nothing of its tries is left open or under way.
+// DialContext connects to address; for networks and addresses see [net.Dial]. It returns the
+// connection of the last attempt as it is, for "tcp" a [*net.TCPConn], which does not depend on
+// ctx. When it returns an error, nothing is left open or in flight.
 //
 // An error is a [*net.OpError], as in net.Dialer, and prints like
 //
 //	dial tcp db.example:5432: gave up after 9 tries in 1m48s, because the next wait would not end within MaxElapsed (2m7s): dial tcp 10.0.0.7:5432: connect: connection refused
 //
 // It wraps a [*retry.Error], which matches [backoff.ErrGaveUp] (also if 8 other calls already
-// try again), [retry.ErrNoBudget], or the error and the cause of ctx, and holds the error of the
-// last try. If no further try can mend the last error, it wraps that error alone. Its Timeout
-// reports whether time ran out: a deadline, MaxElapsed, or the limit on the last try.
+// retry), [retry.ErrNoBudget], or the error and the cause of ctx, and holds the error of the last
+// attempt. If no retry can fix that error, it wraps it alone. Its Timeout reports whether time ran
+// out: a deadline, MaxElapsed, or the limit on the last attempt.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c := &dialing{Dialer: d, Progress: Progress{Network: network, Address: address}, began: time.Now()}
 	c.waiter = waiter{to: dialAddr{network, address}, kick: make(chan struct{}, 1)}
@@ -235,7 +225,7 @@ func (d *Dialer) connectLimit(ctx context.Context) time.Duration {
 	return cmp.Or(d.ConnectTimeout, max(backoff.AttemptFrom(ctx).Connect, 0), backoff.DefaultConnect)
 }
 
-// Progress reports how far a DialContext of a [Dialer] has come. For a log:
+// Progress reports the progress of a DialContext of a [Dialer]. For a log:
 //
 //	OnProgress: func(p dialer.Progress) {
 //		switch {
@@ -250,8 +240,8 @@ type Progress struct {
 
 	Tries   int           // so far
 	Elapsed time.Duration // since DialContext was called
-	Err     error         // of the last try; with Done, the error that DialContext returns: nil for a connection
-	Wait    time.Duration // until the next try or the gate before it; 0 with Done
+	Err     error         // of the last attempt; with Done, the error that DialContext returns, or nil
+	Wait    time.Duration // until the next attempt or the gate before it; 0 with Done
 	Done    bool          // DialContext is about to return
 }
 

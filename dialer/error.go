@@ -16,25 +16,25 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Error is why a dial failed. It prints as
+// Error reports why a dial failed. It prints as
 //
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
-// and its text never holds a secret of the dial, which guarantee 5 of the package defines. A text that a
-// server wrote is quoted and cut at 256 bytes. If a server refuses a handshake with a short text or JSON, its first
-// line is in the Error, such as "401 Unauthorized: "token expired"".
+// and never shows a secret: see the package documentation. Text from a server is truncated at 256
+// bytes. The first line of a short text or JSON from a rejecting server is included, such as "401
+// Unauthorized: "token expired"".
 //
-// An Error with a StatusCode or a RetryAfter unwraps to an error with the methods
-// StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
-// for, and which unwraps to Err. If a proxy failed, Err is a [*ProxyError].
+// An Error with a StatusCode or a RetryAfter unwraps to an error with the methods StatusCode() int
+// and RetryAfter() (time.Duration, bool), for package backoff, which unwraps to Err. If a proxy
+// failed, Err is a *ProxyError.
 type Error struct {
-	Endpoint   string        // scheme, host and path of the URL; of a Framed: tcp://host:port or tls://host:port
-	StatusCode int           // of the server's answer to the handshake, 101 if that answer was wrong; 0: there was no answer
-	RetryAfter time.Duration // how long the server or a proxy asked us to stay away; 0: it did not
-	Err        error         // the cause; what it wraps may have a secret in its text
+	Endpoint   string        // scheme, host and path of the URL; of a Framed tcp://host:port or tls://host:port
+	StatusCode int           // of the handshake response, 101 if that was invalid, or 0 without a response
+	RetryAfter time.Duration // how long the server or a proxy asked us to stay away, or 0
+	Err        error         // the cause; what it wraps may show a secret
 
-	// Endpoints has the errors of all endpoints, in the order in which they were asked, if there were
-	// several. The other fields are then copied from the error that decides: see [WebSocket.Dial].
+	// Endpoints has the errors of several endpoints, in the order of the attempts. The other fields
+	// are then those of the error that decides: see [WebSocket.Dial].
 	Endpoints []*Error
 
 	refused bool // the server refused our credentials, and Prepare can make new ones
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("dial %d endpoints: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// Unwrap returns Err, or an error with the answer of the server or the proxy, which unwraps to Err.
+// Unwrap returns Err, or an error that unwraps to it: see Error.
 func (e *Error) Unwrap() error {
 	switch {
 	case e.StatusCode == 0 && e.RetryAfter == 0:

@@ -18,64 +18,55 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Framed opens framed connections: messages over TCP, or over TLS. Its fields must not change after
-// the first call of a method; from then on a Framed is safe for concurrent use, and must not be
-// copied. [WebSocket] documents TCP, ConnectTimeout, HandshakeTimeout and Rand: they are the same here.
+// Framed opens framed connections: messages over TCP or TLS. Its fields must not change after the
+// first call of a method; from then on a Framed is safe for concurrent use, and must not be copied.
+// TCP, ConnectTimeout, HandshakeTimeout and Rand are as in [WebSocket].
 type Framed struct {
-	// Address is the endpoint: "host:port", with a number for the port. A host name
-	// outside of ASCII is converted as net/http converts it (IDNA), here and in
-	// Addresses.
+	// Address is the endpoint: "host:port", with a number for the port. A host name is converted as
+	// in [WebSocket].URL.
 	Address string
 
 	// Addresses, instead of Address, are endpoints that serve the same: see Dial.
 	Addresses []string
 
-	// Framer cuts the stream into messages: [conn.Lines], [conn.LengthPrefix], or a Framer of
-	// your own. It must be set.
+	// Framer delimits messages. It must be set.
 	Framer conn.Framer
 
-	// TLS is cloned once, and has the defaults of [WebSocket].TLS. Default: no TLS. The zero Config is
-	// TLS with the defaults.
+	// TLS is cloned once, and has the defaults of [WebSocket].TLS, which the zero Config selects.
+	// Default: no TLS.
 	TLS *tls.Config
 
 	TCP TCPOptions // the options of the socket; not used with a DialContext
 
-	// DialContext makes the connection, with "tcp" for network. It must return when
-	// ctx ends; ctx has no deadline. A connection without CloseWrite cannot be
-	// half-closed: see [conn.Framed.Close]. Default: a socket made by TCP.
+	// DialContext makes the connection, as in [WebSocket]. A connection without CloseWrite cannot
+	// be half-closed: see [conn.Framed.Close].
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	ConnectTimeout   time.Duration // the limit on name lookup and TCP. Default: see WebSocket
-	HandshakeTimeout time.Duration // the limit on TLS, from the end of connecting. Default: see WebSocket
+	ConnectTimeout   time.Duration // limits name lookup and TCP
+	HandshakeTimeout time.Duration // limits TLS, from the end of connecting
 
-	Conn conn.FramedOptions // the limits of the connections that are opened
-	Rand rand.Source        // the source of the order of endpoints and addresses. Default: see WebSocket
+	Conn conn.FramedOptions // the limits of the opened connections
+	Rand rand.Source        // draws the order of endpoints and addresses
 
 	once      sync.Once
 	endpoints *endpoints // made by setup
 }
 
-// Dial opens one connection and returns a [conn.Framed]. It ends with ctx, at
-// whatever stage, and returns the context's cause then. ctx may end afterwards.
-// A failure is an [*Error]. With several endpoints a Dial is a round: see [WebSocket.Dial].
+// Dial returns a new [conn.Framed]. For ctx, errors and several endpoints see [WebSocket.Dial].
 func (d *Framed) Dial(ctx context.Context) (conn.Conn, error) {
 	return d.setup().dial(ctx, d.dial)
 }
 
-// Validate returns an error that names the wrong option, if there is one. The error
-// holds no part of an address.
+// Validate returns an error naming any invalid option. The error holds no part of an address.
 func (d *Framed) Validate() error { return d.setup().err }
 
-// Host returns the address of the endpoint, or of all endpoints, sorted and joined by
-// commas. If an option is wrong, Host is empty.
+// Host returns the addresses as [WebSocket.Host] does.
 func (d *Framed) Host() string { return d.setup().hosts() }
 
-// Endpoint returns the address with tcp:// or tls:// before it, or all addresses, in their
-// order and joined by ", ". If an option is wrong, Endpoint is empty.
+// Endpoint returns the addresses as [WebSocket.Endpoint] does, with tcp:// or tls:// before each.
 func (d *Framed) Endpoint() string { return d.setup().text() }
 
-// DialTimeout returns how long one Dial may take in the attempt t: the limit on connecting and, with
-// TLS, the limit on the handshake together. See [WebSocket.DialTimeout].
+// DialTimeout is like [WebSocket.DialTimeout], with the limit on the handshake for TLS only.
 func (d *Framed) DialTimeout(t backoff.Attempt) time.Duration {
 	if connect, _ := d.setup().limits(t); d.TLS == nil {
 		return connect

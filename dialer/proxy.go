@@ -13,14 +13,12 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// ProxyError reports that there is no way through a proxy: it could not be reached, it
-// refused, or its answer made no sense. The server has not answered, so a ProxyError never
-// asks for new credentials (ClassRefresh) and never ends a connection for good
-// (ClassStop). The [*Error] around it has the StatusCode 0, and the RetryAfter that the
-// proxy asked for.
+// ProxyError reports that a proxy could not be reached, rejected the request, or sent an invalid
+// response. The [*Error] around it has the StatusCode 0, and the RetryAfter that the proxy asked
+// for.
 type ProxyError struct {
 	Proxy      string // scheme://host:port, without user and password
-	StatusCode int    // of the answer to CONNECT; 0: none, or a SOCKS5 proxy
+	StatusCode int    // of the response to CONNECT; 0 without one, and for a SOCKS5 proxy
 	Err        error  // what was wrong
 }
 
@@ -35,13 +33,14 @@ func (e *ProxyError) Error() string {
 // Unwrap returns e.Err.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// Verdict returns the verdict for [backoff.Classify]. Its class is, by the status:
+// Verdict returns the verdict for [backoff.Classify], which never asks for new credentials
+// (ClassRefresh) and never ends a connection for good (ClassStop). Its class depends on the status:
 //
-//   - 401, 403, 407: Slow, because a person must mend it
+//   - 401, 403, 407: Slow, because a person must fix it
 //   - 429, 503, 504: Overload
 //   - any other: Retry
-//   - 0: Slow for a SOCKS5 proxy that refuses our login or our request; otherwise the class of
-//     Err, with Slow in place of Stop and Refresh.
+//   - 0: Slow for a SOCKS5 proxy that rejects our login or our request; otherwise the class of Err,
+//     with Slow instead of Stop and Refresh.
 func (e *ProxyError) Verdict() backoff.Verdict {
 	switch e.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:

@@ -12,44 +12,39 @@ import (
 	"time"
 )
 
-// TCPOptions are the options of a TCP connection. The zero value is right for
-// most programs.
+// TCPOptions are the options of a TCP connection. The zero value is right for most programs.
 type TCPOptions struct {
-	// KeepAlive is the kernel's probing of an idle connection. It finds a dead peer
-	// only while nothing waits to be acknowledged. Zero: on, 15 s idle, 15 s between
-	// probes, 9 probes; or a third of UserTimeout where that is set. Off:
-	// net.KeepAliveConfig{Idle: -1}. Idle and Interval count as 32767 s (9 h) at most
-	// and Count as 127, because the kernel takes no more.
+	// KeepAlive configures the kernel's probing of an idle connection, which finds a dead peer only
+	// while no data is unacknowledged. Zero means on, with 15 s idle, 15 s between probes and 9
+	// probes, or a third of UserTimeout if that is set; net.KeepAliveConfig{Idle: -1} means off.
+	// Idle and Interval count as 32767 s (9 h) at most and Count as 127, the kernel's limits.
 	KeepAlive net.KeepAliveConfig
 
-	// UserTimeout is how long sent data may stay unacknowledged before the
-	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). It overrides the number of
-	// keepalive probes, so it must leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
-	// The kernel also counts the time for which the peer is alive but has no room. Linux only;
-	// elsewhere UserTimeout does nothing. Negative: the kernel's own time, about 15 minutes.
+	// UserTimeout is how long sent data may stay unacknowledged before the kernel gives the
+	// connection up (TCP_USER_TIMEOUT, RFC 5482). It overrides the number of keepalive probes, so
+	// it must leave time for two: at least KeepAlive.Idle + 2 KeepAlive.Interval. The time in which
+	// a live peer's receive window is full counts too. Linux only. Negative means the kernel's own
+	// time, about 15 minutes.
 	//
-	// Default in [WebSocket] and [Framed]: KeepAlive.Idle + 2 KeepAlive.Interval, which is 45 s,
-	// because a lost message should be noticed soon. A peer without room is of no use there either: a
-	// Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is longer than 45 s, set both.
+	// Default in [WebSocket] and [Framed]: that minimum, which is 45 s, so that a lost message is
+	// noticed soon. With a WriteTimeout of more than 45 s, set UserTimeout too.
 	//
-	// Default in [Dialer]: the kernel's own time, because a peer without room may be
-	// right to wait: a database holds back a COPY while it waits for a lock.
+	// Default in [Dialer]: the kernel's own time, because a database may hold back a COPY while it
+	// waits for a lock.
 	UserTimeout time.Duration
 
-	// LookupNetIP returns the addresses of a host: the method of a [net.Resolver], or another function. Each
-	// dial calls it for the network "ip4" and, at the same time, for "ip6"; or for one of them, if
-	// only addresses of that family can be dialed. It must return when ctx ends, which may be before it has
-	// an answer, because the first answer is dialed. Default: the method of net.DefaultResolver.
+	// LookupNetIP is like the method of a [net.Resolver]. Each dial calls it concurrently for the
+	// networks "ip4" and "ip6", or for the only one that can be dialed. It must return when ctx is
+	// done, which may be early, because the first answer is dialed. Default: the method of
+	// net.DefaultResolver.
 	LookupNetIP func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-	// LocalAddr is the address to dial from; then only addresses of its family are
-	// tried. An IPv4 address may be written as an IPv6 one (::ffff:192.0.2.1).
-	// Default: the kernel's choice.
+	// LocalAddr is the address to dial from; then only addresses of its family are tried. An IPv4
+	// address may be written as an IPv6 one (::ffff:192.0.2.1). Default: the kernel's choice.
 	LocalAddr netip.Addr
 
-	// Control is called with each new socket before it connects, as in
-	// [net.Dialer]. It may be called by several goroutines at once.
-	// Default: none.
+	// Control is called with each new socket before it connects, as in [net.Dialer], perhaps
+	// concurrently. Default: none.
 	Control func(network, address string, c syscall.RawConn) error
 }
 

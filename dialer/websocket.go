@@ -21,102 +21,95 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// WebSocket opens WebSocket connections. Its fields must not change after the first call of a method;
-// from then on a WebSocket is safe for concurrent use, and must not be copied.
+// WebSocket opens WebSocket connections. Its fields must not change after the first call of a
+// method; from then on a WebSocket is safe for concurrent use, and must not be copied.
 type WebSocket struct {
-	// URL is the endpoint: ws or wss, without a fragment. A host name outside of
-	// ASCII is converted as net/http converts it (IDNA), here and in URLs.
+	// URL is the endpoint: ws or wss, without a fragment. A host name outside ASCII is converted as
+	// in net/http (IDNA).
 	URL string
 
 	// URLs, instead of URL, are endpoints that serve the same: see Dial.
 	URLs []string
 
-	// Header is sent with each handshake. Its Host, if it has one, replaces the host of the
-	// URL. A header that the handshake sets itself is an error. Default: none.
+	// Header is sent with each handshake. Its Host, if any, replaces that of the URL. A header that
+	// the handshake sets itself is an error.
 	Header http.Header
 
-	// Prepare may change the URL and the header before each endpoint is dialed, for example to make new
-	// credentials. No socket is open at that time. ctx ends with the attempt, and when HandshakeTimeout is
-	// over. If the server refused the last credentials, with 401 or 403, [backoff.AttemptFrom] of ctx has
-	// Refresh set; such a refusal is a [backoff.ClassRefresh], after which a supervisor dials again within a
-	// second. An error of Prepare ends the attempt, and is printed, except for the URL in a [url.Error] and
-	// the secrets in the Request. If a supervisor has a Gate and the URL is at another host, Prepare is
-	// called again when the gate has admitted that host. Prepare is called by several goroutines concurrently
-	// if Dial is. Default: none.
+	// Prepare may change the URL and the header before each endpoint is dialed and a socket is
+	// opened, for example to make new credentials. ctx is done when the attempt ends or
+	// HandshakeTimeout is over. With Prepare a rejection by 401 or 403 is a [backoff.ClassRefresh],
+	// after which a supervisor dials again within a second, and [backoff.AttemptFrom] of ctx has
+	// Refresh set. An error of Prepare ends the attempt, and is printed without the URL in a
+	// [url.Error] and the secrets in the Request. If a supervisor has a Gate and the URL is at
+	// another host, Prepare is called again when the gate has admitted that host. It is called
+	// concurrently if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
-	// FollowHint reports whether an address that a server has advised may be dialed although no URL
-	// has its host. A client of Discord needs it, because its resume_gateway_url has another host than the
-	// first URL. The address is [backoff.Attempt].URL, which comes from a reconnect.Advice. An address with
-	// the scheme, host and port of a URL is dialed without asking. The address takes the place of the whole
-	// URL, path and query too, for one Dial, which asks no other endpoint. If an address is not followed, a
+	// FollowHint reports whether an address that a server has advised, [backoff.Attempt].URL, may
+	// be dialed although no URL has its host, such as the resume_gateway_url of Discord. An address
+	// with the scheme, host and port of a URL is dialed without asking. It replaces the whole URL,
+	// with path and query, for one Dial, which tries no other endpoint. If it is not followed, a
 	// supervisor calls Trace.AddressIgnored.
 	//
-	// A foreign host gets nothing that proves who you are: neither Header nor a client
-	// certificate. Prepare is called with an empty header, and sees the URL: it must not add a
-	// credential for another host there. Subprotocols are offered. Default: no foreign host
-	// is followed, because a server, or an attacker in its place, could send clients anywhere.
+	// A foreign host gets nothing that proves who you are: neither Header nor a client certificate.
+	// Prepare is called with an empty header and the advised URL, and must not add a credential
+	// that is meant for another host. Subprotocols are offered. Default: no foreign host is
+	// followed, because a server, or an attacker in its place, could send clients anywhere.
 	FollowHint func(to *url.URL) bool
 
-	// Subprotocols are offered to the server, the best first. It may choose none:
-	// see [conn.WebSocket.Subprotocol]. Default: none.
+	// Subprotocols are offered to the server, the best first. It may choose none: see
+	// [conn.WebSocket.Subprotocol].
 	Subprotocols []string
 
-	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, or TLS 1.3 with an EncryptedClientHelloConfigList,
-	// which is not used for a proxy. An empty ServerName means the host of the endpoint. NextProtos is not
-	// used. A nil ClientSessionCache means a cache of this WebSocket, so that a redial resumes the session
-	// and the server need not sign again, which costs much with an RSA key. There is no such cache with
-	// SessionTicketsDisabled, and none with Certificates, GetClientCertificate or VerifyPeerCertificate,
-	// because a resumed session keeps the old client certificate and skips that check. Default: the zero
-	// Config.
+	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, or TLS 1.3 with an
+	// EncryptedClientHelloConfigList, which is not used for a proxy. An empty ServerName means the
+	// host of the endpoint. NextProtos is not used. A nil ClientSessionCache means a cache of this
+	// WebSocket, except with SessionTicketsDisabled, and with Certificates, GetClientCertificate or
+	// VerifyPeerCertificate, because a resumed session keeps the old client certificate and skips
+	// that check. Default: the zero Config.
 	TLS *tls.Config
 
-	// Compression is how messages are compressed (permessage-deflate, RFC 7692), if the server
-	// agrees. With websocket.CompressionContextTakeover a message may refer to earlier ones,
-	// which compresses better, but each connection then holds memory for as long as it lives:
-	// about 1.2 MB from the first message of 128 bytes or more that it sends, and up to 32 KiB of
-	// the messages received. A server that answers with a parameter which was not offered
-	// (RFC 7692, section 7.1), such as client_max_window_bits, is refused: such a server needs
-	// CompressionDisabled. Default: websocket.CompressionDisabled.
+	// Compression is the mode of permessage-deflate (RFC 7692), if the server agrees.
+	// websocket.CompressionContextTakeover compresses better, but each connection then holds memory
+	// for its lifetime: about 1.2 MB from the first message of 128 bytes or more that it sends, and
+	// up to 32 KiB of received messages. A server that responds with a parameter that was not
+	// offered (RFC 7692, section 7.1), such as client_max_window_bits, is rejected, and needs
+	// CompressionDisabled, the default.
 	Compression websocket.CompressionMode
 
-	// Proxy chooses the proxy for each attempt, as in [http.Transport]: a URL of
-	// http, https, socks5 or socks5h, or nil for none. Its argument is the handshake, with
-	// the scheme http for ws and https for wss. Every proxy makes a tunnel; an HTTP proxy
-	// does so by CONNECT, for ws too. An https proxy must have a certificate for its own
-	// name. A failure of a proxy is a [ProxyError].
-	// Default: [http.ProxyFromEnvironment]. For no proxy: http.ProxyURL(nil).
+	// Proxy chooses the proxy for each attempt, as in [http.Transport]: an http, https, socks5 or
+	// socks5h URL, or nil for none. Its argument is the handshake, with the scheme http for ws and
+	// https for wss. Every proxy makes a tunnel, an HTTP proxy by CONNECT, for ws too. An https
+	// proxy must have a certificate for its own name. Default: [http.ProxyFromEnvironment]. For no
+	// proxy: http.ProxyURL(nil).
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// DialContext makes the connection to the endpoint or to the proxy, with "tcp"
-	// for network. It must return when ctx ends; ctx has no deadline.
-	// Default: a socket made by TCP.
+	// DialContext makes the connection to the endpoint or the proxy, with "tcp" for network. It
+	// must return when ctx is done; ctx has no deadline. Default: a socket made by TCP.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// TCP has the options of the socket. It is not used with a DialContext.
+	// TCP has the options of the socket. Not used with a DialContext.
 	TCP TCPOptions
 
-	// ConnectTimeout is the limit on connecting, for each endpoint and each try: name lookup, TCP,
-	// and the tunnel of a proxy. A name lookup that takes three quarters of it fails, as a
-	// [net.DNSError]. Default: the Connect of the [backoff.Attempt] in the dial's context, or 16 s.
+	// ConnectTimeout limits each connection attempt, per endpoint: name lookup, which fails after
+	// three quarters of it as a [net.DNSError], TCP, and the tunnel of a proxy. Default: the
+	// Connect of the [backoff.Attempt] in the dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
-	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint and each try, counted
-	// from the end of connecting. Default: none under a supervisor, which notices a handshake that
-	// hangs, keeps it and dials beside it (see package reconnect); otherwise 30 s.
+	// HandshakeTimeout limits TLS and the upgrade in each attempt, per endpoint, from the end of
+	// connecting. Default: 30 s, or none under a supervisor, which keeps a hanging handshake and
+	// dials concurrently (see package reconnect).
 	HandshakeTimeout time.Duration
 
-	// Conn has the limits of the connections that are opened, and whether texts must
-	// be UTF-8.
+	// Conn has the options of the opened connections.
 	Conn conn.WebSocketOptions
 
-	// Split cuts frames that hold several messages. Then OnSession, the layers and the reader of a
-	// reconnect.Conn get each of these as a message of its own, and Dial returns the result of
-	// conn.NewSplit, whose method Unwrap returns the [conn.WebSocket]. Default: a frame is a message.
+	// Split splits frames that hold several messages, each of which a reconnect.Conn, its layers
+	// and OnSession then get as a message of its own. Default: a frame is a message.
 	Split conn.Split
 
-	// Rand draws the order of endpoints and addresses. It is used under a lock.
-	// Default: the functions of math/rand/v2.
+	// Rand draws the order of endpoints and addresses. It is used under a lock. Default:
+	// math/rand/v2.
 	Rand rand.Source
 
 	once      sync.Once
@@ -130,30 +123,27 @@ type Request struct {
 	Header http.Header // never nil; a copy that belongs to this handshake
 }
 
-// Dial opens one connection and returns a [conn.WebSocket], or the result of [conn.NewSplit] if Split is set.
-// When ctx ends, Dial returns the cause of ctx, at whatever stage it is. After Dial has returned, ctx may end.
-// A failure is an [*Error].
+// Dial returns a new [conn.WebSocket], or with Split a Conn whose method Unwrap returns it (see
+// [conn.NewSplit]). When ctx is done, at any stage, Dial returns the cause of ctx. A failure is an
+// [*Error].
 //
-// With several endpoints a Dial is a round: it asks each endpoint at most once, in a shuffled order,
-// until one answers. The rules of a round:
+// With several endpoints a Dial is a round: it tries each at most once, in a shuffled order, until
+// one answers:
 //
-//   - The limits hold for each endpoint, and ctx for the round. If ctx ends a round, the next Dial goes
-//     on with the next endpoint, so that an endpoint that never answers keeps no other from
-//     being asked.
-//   - An endpoint that asked us to stay away for a time is left out until then, unless all endpoints did.
-//   - An endpoint that could not be connected to in time, or did not answer the handshake, is asked last for
-//     10 minutes. A refusal, such as 503, is an answer.
-//   - Connecting to an endpoint that has not answered yet, or not since it was too slow, may take no longer
-//     than 2 s while another endpoint is left that is not asked last for that reason.
+//   - The limits hold for each endpoint, and ctx for the round. If ctx ends a round, the next Dial
+//     continues with the next endpoint.
+//   - An endpoint that asked us to stay away is left out until then, unless all endpoints did.
+//   - An endpoint that did not connect in time, or did not answer the handshake, is tried last for
+//     10 minutes. A rejection, such as 503, is an answer.
+//   - Connecting to an endpoint that has not answered yet, or not since it was too slow, may take at
+//     most 2 s while there is another endpoint that is not tried last for that reason.
 //   - If all endpoints fail, the most hopeful error decides what the [*Error] means, by its class of
-//     [backoff.Classify]: Overload first, because a server with too much to do needs longer waits
-//     from us; then Retry, Refresh, Slow, and Stop only if every endpoint says so.
-//   - RetryAfter is the shortest, if all endpoints asked for one, and else 0, because the others are
-//     tried meanwhile.
-//   - An endpoint that wants new credentials gets them in the next Dial, whatever the others say.
+//     [backoff.Classify]: Overload first, because an overloaded server needs longer waits; then
+//     Retry, Refresh, Slow, and Stop only if every endpoint says so.
+//   - RetryAfter is the shortest if all endpoints asked for one, and otherwise 0.
+//   - An endpoint that wants new credentials gets them in the next Dial.
 //
-// An address that a server has advised, if it may be followed, is dialed instead of a round:
-// see FollowHint.
+// An advised address may replace a round: see FollowHint.
 func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
 	c, err := d.dialFrames(ctx, d.setup())
 	if err != nil || d.Split.Func == nil {
@@ -173,23 +163,20 @@ func (d *WebSocket) dialFrames(ctx context.Context, e *endpoints) (conn.Conn, er
 	return e.dial(ctx, d.dial)
 }
 
-// Validate returns an error that names the wrong option, if there is one. The error
-// holds no part of a URL.
+// Validate returns an error naming any invalid option. The error holds no part of a URL.
 func (d *WebSocket) Validate() error { return d.setup().err }
 
-// Host returns the host and port of the endpoint, or of all endpoints, sorted and joined
-// by commas. If Prepare or an advised address sends a dial to another host, a supervisor is
-// notified: see [backoff.Attempt].Host. If an option is wrong, Host is empty.
+// Host returns the host and port of the endpoint, or of all endpoints, sorted and joined by commas,
+// or "" if an option is invalid. If Prepare or an advised address sends a dial to another host, a
+// supervisor is notified: see [backoff.Attempt].Host.
 func (d *WebSocket) Host() string { return d.setup().hosts() }
 
-// Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and
-// joined by ", ". It has no user and no query, because these may hold secrets. If an option is wrong,
-// Endpoint is empty.
+// Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and joined
+// by ", ", or "" if an option is invalid.
 func (d *WebSocket) Endpoint() string { return d.setup().text() }
 
-// DialTimeout returns how long one Dial may take in the attempt t: the limits on connecting
-// and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
-// longer goes on with the next Dial.
+// DialTimeout returns how long one Dial may take in the attempt t: the sum of the limits on
+// connecting and on the handshake. A reconnect.Conn ends a Dial after that time.
 func (d *WebSocket) DialTimeout(t backoff.Attempt) time.Duration {
 	return d.setup().dialTimeout(t)
 }
