@@ -7,50 +7,44 @@ import (
 	"github.com/redial-go/redial/internal/span"
 )
 
-// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and for a
-// million clients that must not keep the server from coming back.
+// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and for a million
+// clients that must not keep the server from recovering.
 //
-//   - The first wait is random in [0, Spread). A client that is refused in the first half of Spread
-//     dials once more in the second half, or up to a tenth of that half later.
-//   - A later wait is random in [d/2, d). d is Share times the age of the outage, at least Base and at
-//     most Cap, or at most OverloadCap after an overload (a timeout, 429, 503).
-//   - A server that tells the client to wait gets that wait, and a random one in [0, d) after it. d is
-//     RetryAfterShare times the time for which the server has told the client to wait, the present time
-//     included. d is at least Base, and at most OverloadCap or the present time if that is longer.
-//   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of the hang if
-//     that is longer. The last sixth of the time is jittered: by default 8.3 to 10 s. Package
-//     reconnect keeps the handshake, and begins the next dial beside it without a wait. If that dial hangs as
-//     well it is given up, and the next begins.
-//   - The first dial beside a kept handshake takes its place if it hangs as well, because a short hang
-//     may have swallowed every first handshake of a herd. This happens once per hang, and not if a dial
-//     was refused in this outage: then the server was restarted, and a queue is likelier than a hang.
-//   - A dial beside finds the backlog of the server full if it needs a second to connect, or if the one
-//     before it was not connected or was refused. If it hangs it takes the place of the kept one, unless that
-//     has found the backlog full as well: a backlog that has filled up since then shows that the server may
-//     be back, and that the kept place may be lost.
-//   - After a refusal or a 503 beside a handshake that hangs, d is HangShare times the age of the hang,
-//     within the other bounds of d.
+//   - The first wait is random in [0, Spread). A client refused in the first half of Spread dials again in the
+//     second, or up to a tenth of that half later.
+//   - A later wait is random in [d/2, d), where d is Share times the age of the outage, at least Base and at
+//     most Cap, or OverloadCap after an overload (a timeout, 429, 503).
+//   - A Retry-After is followed by a random wait in [0, d), where d is RetryAfterShare times the total time for
+//     which the server has asked to wait, at least Base, and at most OverloadCap or this Retry-After if longer.
+//   - A handshake hangs if unanswered after Hang, or HangShare times the age of the hang if longer. The last
+//     sixth is jittered: 8.3 to 10 s by default. Package reconnect keeps it and dials again concurrently,
+//     without a wait. If that hangs too, it is given up and the next begins.
+//   - The first concurrent dial replaces the kept handshake if it hangs, because a short hang may have
+//     swallowed every first handshake of a herd. This happens once per hang, and not if a dial was refused in
+//     this outage.
+//   - A concurrent dial finds the server's backlog full if it needs a second to connect, or if the previous one
+//     was not connected or was refused. If it hangs it replaces the kept handshake unless that one found it
+//     full too.
+//   - After a refusal or a 503 during a hang, d is HangShare times the age of the hang, within its other
+//     bounds.
 //
-// One kind of herd may take hours to come back: a server whose queue has no bound has lost every place in
-// a hang of 10 s or more, and needs more than about 20 s for all its clients. Its queue fills with
-// handshakes that their clients have given up. A backlog cures that if it fills up within the time that the
-// server needs for all its clients: then they are back in at most 2.2 times that time. A longer one is as
-// none: after such a hang the herd takes 5 to 17 times as long as the server needs, and after a restart 3 to
-// 10 times, if the server needs minutes. If two such hangs follow each other, a backlog of more than 8 s
-// does not help. A gate for each process with many connections cures it. HangShare 1 does too, but a client
-// that is alone is then away for minutes after a hang of minutes.
+// A herd may take hours to come back if a hang of 10 s or more has lost all of an unbounded queue, and the
+// server needs more than about 20 s for all clients: the queue fills with handshakes that were given up. A
+// backlog that fills up within the time for all clients limits that to 2.2 times this time, but not after two
+// such hangs in a row if it is longer than 8 s. A gate per process with many connections helps, as does
+// HangShare 1, with which a lone client stays away for minutes after a hang of minutes.
 //
-// The zero value has the defaults. bench/DEFAULTS.md in the repository has the effect of each.
+// The zero value has the defaults, which were chosen by simulation: see bench/DEFAULTS.md in the repository.
 type Adaptive struct {
 	Spread          time.Duration // range of the first wait; default 2 s; negative: no first wait
-	Base            time.Duration // the least d; default 2.4 s; negative: 0
-	Share           float64       // of the outage's age, for d; default 0.5; negative: 0
-	Cap             time.Duration // the greatest d; default 10 s; negative: none
-	OverloadCap     time.Duration // the greatest d after an overload; default 15 s; negative: none
-	RetryAfterShare float64       // of the time for which the server has told us to wait; default 0.25; negative: 0
-	Connect         time.Duration // the limit on connecting; default DefaultConnect; negative: none
-	Hang            time.Duration // the time after which a handshake hangs; default 10 s; negative: it never does
-	HangShare       float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05; negative: 0
+	Base            time.Duration // minimum d; default 2.4 s; negative: 0
+	Share           float64       // of the age of the outage, for d; default 0.5; negative: 0
+	Cap             time.Duration // maximum d; default 10 s; negative: none
+	OverloadCap     time.Duration // maximum d after an overload; default 15 s; negative: none
+	RetryAfterShare float64       // of the time that the server has asked to wait; default 0.25; negative: 0
+	Connect         time.Duration // limit on connecting; default DefaultConnect; negative: none
+	Hang            time.Duration // time after which a handshake hangs; default 10 s; negative: never
+	HangShare       float64       // of the age of the hang, for concurrent handshakes; default 0.05; negative: 0
 }
 
 // withDefaults returns p with defaults for zeros, and with 0 or no limit for negative numbers.
@@ -80,7 +74,7 @@ func (p *Adaptive) Next(a History, r *rand.Rand) (Step, bool) {
 	}, true
 }
 
-// Start returns the limits on the first dial of all.
+// Start returns the limits on the first dial.
 func (p *Adaptive) Start(r *rand.Rand) Step {
 	s, _ := p.Next(History{}, r)
 	s.Wait = 0
@@ -114,11 +108,8 @@ func (p *Adaptive) wait(a *History, r *rand.Rand) time.Duration {
 	return span.Uniform(r, d/2, d)
 }
 
-// Default returns the policy that is used where none is given: an [Adaptive] with its defaults. It never
-// gives up, and allows 16 s to connect. Every call returns the same value.
-//
-// The numbers were chosen by simulation: bench/DEFAULTS.md in the repository has the tables, and the
-// command that makes them again.
+// Default returns the default policy, an [Adaptive] with its defaults. It never gives up, and allows 16 s to
+// connect. Every call returns the same value.
 func Default() Policy { return standard }
 
 var standard Policy = &Adaptive{}

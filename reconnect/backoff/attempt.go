@@ -5,34 +5,30 @@ import (
 	"time"
 )
 
-// Attempt has what a dial needs to know from its supervisor. It travels in the context of the
-// dial, because the supervisor and the dialer do not know each other.
+// Attempt describes a dial. A supervisor passes it to the dialer in the context of the dial.
 type Attempt struct {
-	Number    int           // 1 for the first since the last stable session, or since the start; 0 if unknown
-	Connect   time.Duration // the limit on name resolution and TCP, or 0 for the dialer's default
-	Handshake time.Duration // the limit on TLS and upgrade, or 0 for the dialer's default
-	Refresh   bool          // the credentials of the last try were rejected: make new ones
+	Number    int           // 1 for the first since the last stable session or the start; 0 if unknown
+	Connect   time.Duration // limit on name resolution and TCP, or 0 for the dialer's default
+	Handshake time.Duration // limit on TLS and upgrade, or 0 for the dialer's default
+	Refresh   bool          // the last credentials were rejected: make new ones
 
-	// URL is where this try is to go, because the server of the last session has advised it. The
-	// dialer decides whether to trust it. It is empty if the dialer goes where it always does.
+	// URL was advised by the server of the last session, or is empty. The dialer decides whether to trust it.
 	URL string
 
-	// Followed is for the dialer to call before it returns, if it knows URL: with nil if it dials
-	// URL, and else with the reason why not. It may be nil.
+	// A dialer that knows URL should call Followed, if non-nil, before it returns: with nil if it dials URL,
+	// otherwise with the reason why not.
 	Followed func(err error)
 
-	// Host is for the dialer to call before it connects to each host, with the host and port, or
-	// with "" if it goes where its method Host says. If Host returns an error, the dialer must
-	// return that error: the supervisor has waited at a gate for another host. It then waits for
-	// this one, and calls the dialer again. Host does not block. It may be nil.
+	// Host, if non-nil, should be called before connecting to each host, with the host and port, or with "" for
+	// the result of the dialer's method Host. The dialer must return an error from Host: the supervisor has
+	// waited at a gate for another host, and dials again after waiting for this one. Host does not block.
 	Host func(host string) error
 
-	// Connected is for the dialer to call when it is connected and the handshake begins, for each
-	// connection that it makes. The context has a deadline until then; afterwards the supervisor ends
-	// it when the handshake has taken too long, so derive a context with a shorter limit after the
-	// call. Without a call a handshake that is not answered is given up with the limits of the try: a
-	// large herd of such clients may keep a server with a queue from coming back. Any goroutine may
-	// call Connected, and it does not wait. It may be nil.
+	// Connected, if non-nil, should be called for each connection when its handshake begins. The context has a
+	// deadline until then; afterwards the supervisor limits the handshake, so derive a context with a shorter
+	// limit only after the call. Without the call an unanswered handshake is given up at the limits of the
+	// attempt, and a herd may keep a server with a queue from recovering. Connected does not block, and is safe
+	// for concurrent use.
 	Connected func()
 }
 
@@ -43,14 +39,14 @@ func WithAttempt(ctx context.Context, t Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, t)
 }
 
-// AttemptFrom returns the Attempt that ctx carries, or a zero one.
+// AttemptFrom returns the Attempt in ctx, or a zero Attempt.
 func AttemptFrom(ctx context.Context) Attempt {
 	t, _ := ctx.Value(attemptKey{}).(Attempt)
 	return t
 }
 
-// ErrHung is the cause with which a supervisor ends the context of a dial whose handshake was not answered
-// in time. A dialer that knows several addresses may avoid the address of that dial. ErrHung is a timeout.
+// ErrHung is the cause with which a supervisor cancels a dial whose handshake hangs. It is a timeout. A
+// dialer that knows several addresses may avoid the address of that dial.
 var ErrHung error = hung{}
 
 type hung struct{}

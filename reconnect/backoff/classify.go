@@ -1,38 +1,32 @@
 package backoff
 
-// Classify returns the default verdict on how a try or a session ended. It has a verdict for every error,
-// and looks at types only, never at texts. The first of these that err, or anything it wraps, is or has,
-// decides:
+// Classify returns the default verdict on how an attempt or a session ended. It judges by type, never by text.
+// The first of these that err, or anything it wraps, is or has decides:
 //
 //  1. nil: OK.
-//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: its result. An error of
-//     your own may judge itself in this way.
-//  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429,
-//     503, 504: Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient,
-//     because this is no WebSocket endpoint, or expects another request, or is being deployed.
-//  4. A method CloseCode() int, above 0, of a WebSocket close frame, or of an error such as a
-//     conn.TooBigError (1009). 1013: Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient.
-//     Others: Retry.
-//  5. A certificate that does not verify, an answer that is not TLS, a TLS alert of the peer: Slow, but
+//  2. A method Verdict() Verdict, as of [Permanent], [Slow], [Refresh] and errors of your own: its result.
+//  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429, 503,
+//     504: Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient, because this is
+//     no WebSocket endpoint, expects another request, or is being deployed.
+//  4. A method CloseCode() int, above 0, of a WebSocket close frame or an error such as conn.TooBigError
+//     (1009). 1013: Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient. Others: Retry.
+//  5. A certificate that does not verify, a response that is not TLS, a TLS alert of the peer: Slow, but
 //     Lenient.
-//  6. *[net.DNSError]: Retry, because the server has nothing to do with it. If the answer is final that
-//     there is no such host (IsNotFound): Slow, but Lenient, and Local.
-//  7. An error of our own machine (too many open files, no local address or port, no buffer space, no
-//     route to any network): Retry, and Local. If it forbids what we do (EACCES, EPERM, as by a rule of
-//     its firewall): Slow, but Lenient, and Local.
-//  8. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
-//     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have: Overload, because the
-//     server may have worked in vain.
-//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and Refused, if it was
-//     refused or reset.
+//  6. *[net.DNSError]: Retry. If it is final that there is no such host (IsNotFound): Slow, but Lenient, and
+//     Local.
+//  7. An error of the local machine (too many open files, no local address or port, no buffer space, no route
+//     to any network): Retry, and Local. If forbidden (EACCES, EPERM, as by a firewall rule): Slow, but
+//     Lenient, and Local.
+//  8. A method Timeout() bool that returns true, as of [context.DeadlineExceeded], [os.ErrDeadlineExceeded],
+//     syscall.ETIMEDOUT or any [net.Error]: Overload.
+//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and Refused, if it was refused
+//     or reset.
 //
-// A Lenient verdict counts as an ordinary loss the first time, and as Slow from the second in a row on.
+// In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark [RetryAfter], returns the
+// time that the server asked to wait. It is capped at [MaxRetryAfter], and ignored with Stop.
 //
-// In addition, a method RetryAfter() (time.Duration, bool), such as the mark [RetryAfter] has, returns the
-// time that the server told us to wait. It is cut to [MaxRetryAfter], and dropped with Stop.
-//
-// No answer of a server is Stop except 410, and none is Refresh. To change that, mark the error where it
-// is made, or wrap Classify:
+// No response but 410 is Stop, and none is Refresh, except 401 and 403 for a dialer.WebSocket with Prepare. To
+// change that, mark the error where it is made, or wrap Classify:
 //
 //	func classify(err error) backoff.Verdict {
 //		if isExpiredToken(err) {
@@ -47,16 +41,16 @@ func Classify(err error) Verdict {
 	return verdictOf(signsOf(err))
 }
 
-// ClassifyRefusals is [Classify], but it knows the close codes by which servers refuse a login. Use it where
-// the server is one of these, because codes from 3000 on mean something else with each protocol:
+// ClassifyRefusals is like [Classify], but knows the close codes with which some servers refuse a login. Use it
+// only with these, because codes from 3000 on depend on the protocol:
 //
-//		reconnect.RunOptions{Classify: backoff.ClassifyRefusals}
+//	reconnect.RunOptions{Classify: backoff.ClassifyRefusals}
 //
-//	  - 4401 (unauthorized, of graphql-ws): Refresh, so that one more dial with new credentials comes at once.
-//	  - 4403 (forbidden, of graphql-ws), 3500 to 3999 and 4500 to 4999 (of Centrifugo, after which a client
-//	    should not come back): Slow.
+// Marks such as [Permanent], and an HTTP status, come first. Then:
 //
-// A mark, such as of [Permanent], and an HTTP status still come first.
+//   - 4401 (unauthorized, of graphql-ws): Refresh, so that one dial with new credentials follows immediately.
+//   - 4403 (forbidden, of graphql-ws), 3500 to 3999 and 4500 to 4999 (of Centrifugo, for clients that should
+//     not come back): Slow.
 func ClassifyRefusals(err error) Verdict {
 	if err == nil {
 		return Verdict{}

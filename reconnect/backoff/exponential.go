@@ -7,25 +7,22 @@ import (
 	"github.com/redial-go/redial/internal/span"
 )
 
-// Exponential is truncated exponential backoff: for the wait n, from 0 on, the delay is
-// d = min(Cap, Base*Factor^n), and the wait is drawn around d as [Jitter] says (Marc Brooker, "Exponential
-// Backoff And Jitter", AWS Architecture Blog, 2015). The zero value is full jitter from 1 s, doubling, up
-// to 30 s.
+// Exponential is truncated exponential backoff: for wait n, from 0 on, the delay is d = min(Cap,
+// Base*Factor^n), and the wait is drawn around d as [Jitter] says (Marc Brooker, "Exponential Backoff And
+// Jitter", AWS Architecture Blog, 2015). The zero value has the defaults.
 //
-// Cheap failures never raise d above Cap. After [ClassOverload], because such a failure cost the server
-// work for nothing, d is at most min(OverloadCap, Cap*Factor^Overloads) instead, so that each overload
-// since the last stable session moves the cap one step up. After the next cheap failure (the server's
-// host is up again, its process is not) the cap is Cap again.
+// After [ClassOverload], which costs the server work, the cap is min(OverloadCap, Cap*Factor^Overloads)
+// instead. After the next cheap failure it is Cap again.
 type Exponential struct {
-	Base        time.Duration // the first delay; default 1 s; negative: no delay at all
+	Base        time.Duration // first delay; default 1 s; negative: none
 	Factor      float64       // growth per wait; default 2; below 1: no growth
-	Cap         time.Duration // the longest delay; default 30 s, or Base if that is longer; negative: none
-	OverloadCap time.Duration // the longest delay after overload; default, negative, and at least: Cap
+	Cap         time.Duration // longest delay; default 30 s, or Base if longer; negative: none
+	OverloadCap time.Duration // longest delay after an overload; default, negative, and at least: Cap
 	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative: 0
 	Jitter      Jitter        // default JitterFull
 }
 
-// Jitter is how a wait is drawn around a delay d.
+// Jitter says how a wait is drawn around a delay d.
 type Jitter uint8
 
 // The kinds of jitter.
@@ -33,10 +30,10 @@ const (
 	JitterFull         Jitter = iota // [0, d): mean d/2; spreads a herd best
 	JitterEqual                      // [d/2, d): mean 3d/4
 	JitterProportional               // [d(1-Spread), d(1+Spread)): mean d; may exceed the cap by Spread
-	JitterNone                       // d: all clients in step, for tests and for comparison
+	JitterNone                       // d: all clients in step, for tests and comparison
 )
 
-// Next returns the wait, without limits: a policy of [WithTimeouts] adds them. It never gives up.
+// Next returns the wait, without limits: [WithTimeouts] adds them. It never gives up.
 func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
 	base, limit := span.Bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {

@@ -9,51 +9,49 @@ import (
 	"github.com/redial-go/redial/internal/span"
 )
 
-// Policy decides how long to wait before the next try, and how long that try may take. A Policy is
-// immutable, and safe to share between goroutines and connections: all that varies is in the [History].
+// Policy decides how long to wait before the next attempt, and how long that may take. It is immutable and safe
+// for concurrent use: all that varies is in the [History].
 //
-// A Policy with a method Start(r *rand.Rand) Step is asked by that for the limits on the first dial of a
-// connection. [First], [Limit] and [WithTimeouts] pass it on.
+// A method Start(r *rand.Rand) Step, if any, returns the limits on the first dial of a connection. [First],
+// [Limit] and [WithTimeouts] pass it on.
 type Policy interface {
-	// Next returns the step that follows a, and draws what is random from r. False
-	// means: give up. It must not block and must not keep r.
+	// Next returns the step that follows a, or false to give up. It draws from r, which it must not
+	// keep. It must not block.
 	Next(a History, r *rand.Rand) (Step, bool)
 }
 
-// History is what has happened so far, for a [Policy] to decide by. Since means: since the last
-// stable session, or since the start.
+// History is what a [Policy] decides by. "Since" refers to the last stable session, or the start.
 type History struct {
-	N             int           // number of waits since; 0: this is the first wait
-	Overloads     int           // number of failures since that were ClassOverload (timeout, 429, 503), this one included
-	Prev          time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
-	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
-	MinWait       time.Duration // the least wait, to which a shorter one is raised: after ClassSlow a draw as [SlowWait] says, else 0
-	Verdict       Verdict       // on the try or session that has just ended, after the rules of the package comment
-	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
+	N             int           // waits since; 0 at the first wait
+	Overloads     int           // failures since that were ClassOverload, this one included
+	Prev          time.Duration // previous wait, as drawn by the policy; 0 if N is 0
+	Elapsed       time.Duration // age of the outage: time since the connection was lost, or the start
+	MinWait       time.Duration // minimum for the wait: after ClassSlow a [SlowWait] draw, else 0
+	Verdict       Verdict       // on what has just ended, after the rules of the package comment
+	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-Afters; 0 at the first
 
-	// Only package reconnect sets these.
+	// Set only by package reconnect.
 	Refused     bool          // a dial was refused or reset in this outage
 	Hung        bool          // the verdict is on a handshake that hangs
-	Hang        time.Duration // time since the first handshake hung; 0: none hangs
-	DialsBeside int           // number of dials that have begun beside the handshake that hangs
+	Hang        time.Duration // time since the first handshake hung; 0 if none hangs
+	DialsBeside int           // dials begun concurrently with the hanging handshake
 }
 
-// ErrGaveUp is the error, or a part of it, with which whoever retries ends because its policy
-// gave up.
+// ErrGaveUp is returned, possibly wrapped, by a retrier whose policy gave up.
 var ErrGaveUp = errors.New("gave up")
 
-// Step is how long to wait, and the limits on the try after it. A zero limit means
-// [DefaultConnect] or [DefaultHandshake].
+// Step is how long to wait, and the limits on the attempt after it. A zero limit means [DefaultConnect] or
+// [DefaultHandshake].
 //
-// Package reconnect takes a handshake to hang when its limit is over, or after 10 s if that is zero. It keeps the
-// handshake, and dials again beside it. If that hangs too, it is given up, or takes the place of the one that was
-// kept, if its Step has Swap.
+// Package reconnect considers a handshake hung when its limit is over, or after 10 s if that is zero, and
+// dials again concurrently. If that dial hangs too, it is given up, or replaces the kept handshake if its
+// Step has Swap.
 type Step struct {
-	Wait       time.Duration // before the next try
-	Connect    time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake  time.Duration // the limit on TLS and the protocol's upgrade
+	Wait       time.Duration // before the next attempt
+	Connect    time.Duration // limit on name resolution, TCP and a proxy's response
+	Handshake  time.Duration // limit on TLS and the protocol's upgrade
 	Swap       bool          // for package reconnect: see above
-	SwapIfFull bool          // likewise, but only if the dial has found the backlog of its server full: see [Adaptive]
+	SwapIfFull bool          // likewise, but only if the dial found its server's backlog full: see [Adaptive]
 }
 
 // start returns the Step of p for the first dial of all, of which only the limits count. A
@@ -65,20 +63,19 @@ func start(p Policy, r *rand.Rand) Step {
 	return Step{}
 }
 
-// The limits on one try where a [Step] has none. DefaultConnect leaves time for a resolver that
-// waits 5 s for each of two name servers, and for the fifth SYN, which is sent after 15 s (RFC
-// 6298).
+// The limits on an attempt whose [Step] has none. DefaultConnect allows for two name servers that each take
+// 5 s, and for the fifth SYN, sent after 15 s (RFC 6298).
 const (
 	DefaultConnect   = 16 * time.Second
 	DefaultHandshake = 30 * time.Second
 )
 
-// First returns p with another first wait, drawn from [0, spread). That wait decides how a fleet comes
-// back after a deploy, because p knows nothing yet (RFC 6455, section 7.2.3, asks for it). All later waits
-// come from p, whose History does not count the first wait: N is one less, and Prev is 0 at p's own first
-// wait. The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into it.
+// First returns p with another first wait, drawn from [0, spread). This wait decides how a fleet comes back
+// after a deploy (RFC 6455, section 7.2.3). The History of p does not count it: N is one less, and Prev is 0 at
+// p's own first wait. The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into
+// it.
 //
-// A spread of 0 or less means no first wait, as a single client may wish. A nil p means [Default].
+// A spread of 0 or less means no first wait. A nil p means [Default].
 func First(spread time.Duration, p Policy) Policy {
 	return &first{spread: min(spread, span.Longest), policy: orDefault(p)}
 }
@@ -102,17 +99,15 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	return f.policy.Next(a, r)
 }
 
-// Limit returns p with an end. It gives up after so many waits, and instead of a wait that would end later
-// than elapsed after the loss of the connection, or after the start. A wait includes the Retry-After of
-// the server and the time to which [History.MinWait] raises it. An argument of zero or less means: no such
-// limit. A nil p means [Default].
+// Limit returns p with an end. It gives up after attempts waits, and instead of a wait that would end later
+// than elapsed after the connection was lost or the start. A wait includes the server's Retry-After and the
+// time to which [History.MinWait] raises it. Zero or less means no such limit. A nil p means [Default].
 //
-// Both limits begin again with each outage. A session of 2 s or more that was not stable takes 30 s off the
-// outage, and ends an outage that is not older. So where sessions are short but better than none, Limit may
-// never give up.
+// Both limits start over with each outage. Because even an unstable session of 2 s shortens the outage, Limit
+// may never give up where such sessions are frequent.
 //
-// With 3 attempts a connection that was lost is tried three times. Package retry makes four tries, because
-// it does not wait before the first.
+// With attempts 3 a lost connection is dialed three times; package retry, which does not wait before its first
+// attempt, makes four.
 func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
 	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}
 }
@@ -140,22 +135,21 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	return s, told <= left && wait <= left-told
 }
 
-// Gate holds the dials to one host until they may begin. It paces them, and holds all of
-// them when the host tells one of them to wait. It is the same interface as
-// reconnect.Gate. It must be safe for concurrent use.
+// Gate paces the dials to each host, and holds all of them when the host tells one of them to wait. It is the
+// same interface as reconnect.Gate. It must be safe for concurrent use.
 type Gate interface {
-	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
-	// an error, done is called exactly once, with the verdict on the dial: ClassOK if
-	// it succeeded, ClassStop if that says nothing about the host.
+	// Acquire waits until a dial to host may begin, or until ctx is done. Unless it returns an error,
+	// done is called exactly once, with the verdict on the dial: ClassOK if it succeeded, ClassStop if
+	// that says nothing about the host.
 	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
 }
 
-// Uniform draws from [low, high); a negative bound counts as 0. If high is not above low
-// it returns low and draws nothing.
+// Uniform draws from [low, high); a negative bound counts as 0. If high is not above low it returns low
+// and draws nothing.
 func Uniform(r *rand.Rand, low, high time.Duration) time.Duration { return span.Uniform(r, low, high) }
 
-// Rand returns random numbers of the runtime, which need no seed. Unlike other values of
-// its type it has no state, so that any number of goroutines may use it at once.
+// Rand returns the runtime's random numbers, which need no seed. Unlike other values of its type it is safe
+// for concurrent use.
 func Rand() *rand.Rand { return shared }
 
 var shared = rand.New(global{})

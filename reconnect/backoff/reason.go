@@ -1,35 +1,34 @@
 package backoff
 
-// Reason is why a try failed or a session ended, as one of a small closed set. It is made of types and
-// codes and never of the text of a peer, so that it is safe as the label of a metric. A verdict says what
-// to do about an error, a reason names the error.
+// Reason is why an attempt failed or a session ended, as one of a small closed set. It derives from
+// types and codes and never from a peer's text, so that it is safe as a metric label.
 type Reason uint8
 
 // The reasons.
 const (
 	ReasonOther         Reason = iota // none of the following
 	ReasonShutdown                    // we ended it for good
-	ReasonRotated                     // we replaced the session by another
+	ReasonRotated                     // replaced by another session
 	ReasonRedial                      // the application asked for another session
 	ReasonSilent                      // the peer was silent for too long
 	ReasonStalled                     // no message came for too long
 	ReasonSlowReader                  // the application read too slowly
 	ReasonOpen                        // the session was not ready in time
-	ReasonProtocol                    // the peer broke the rules of the protocol, such as by a bad answer of 101, or sent too large a message
-	ReasonHangup                      // the peer ended the stream, without a close frame
-	ReasonCloseNormal                 // the peer closed it: 1000 or 1001, or without a code
-	ReasonCloseRestart                // the peer closed it: 1012, service restart
-	ReasonCloseOverload               // the peer closed it: 1013, try again later
-	ReasonCloseOther                  // the peer closed it with another code
+	ReasonProtocol                    // the peer broke the protocol, as by a bad 101, or sent too large a message
+	ReasonHangup                      // the peer ended the stream without a close frame
+	ReasonCloseNormal                 // closed by the peer: 1000 or 1001, or without a code
+	ReasonCloseRestart                // closed by the peer: 1012, service restart
+	ReasonCloseOverload               // closed by the peer: 1013, try again later
+	ReasonCloseOther                  // closed by the peer with another code
 	ReasonHTTP4xx                     // the handshake was answered with such a status
 	ReasonHTTP5xx                     // likewise
-	ReasonHTTPOther                   // the handshake was answered with another status than 101
-	ReasonDNS                         // the name of the host was not resolved
-	ReasonTLS                         // a certificate, or an alert
+	ReasonHTTPOther                   // likewise, with any other status but 101
+	ReasonDNS                         // the host name was not resolved
+	ReasonTLS                         // a certificate or an alert
 	ReasonRefused                     // the connection was refused or reset
 	ReasonTimeout                     // a limit was exceeded
-	ReasonLocal                       // our own machine failed: too many open files, no network, not allowed
-	ReasonNetwork                     // any other error of the network
+	ReasonLocal                       // the local machine failed: too many open files, no network, not permitted
+	ReasonNetwork                     // any other network error
 	ReasonLogins                      // a budget of logins allows no login now
 )
 
@@ -46,11 +45,10 @@ func (r Reason) String() string {
 	return reasons[ReasonOther]
 }
 
-// ReasonOf returns the reason of err. Like [Classify] it looks at types only, and at the errors that err wraps. The
-// first of these decides: a method Reason() Reason; a method StatusCode() int of a refused handshake; a
-// method CloseCode() int of a close frame; an error of TLS, of DNS, of our own machine; a refused or reset
-// connection; a timeout; the end of a stream; any other [net.Error]. ReasonOther stands for all else, nil
-// included.
+// ReasonOf returns the reason of err. Like [Classify] it looks only at types, of err and of what it wraps.
+// The first of these decides: a method Reason() Reason; a method StatusCode() int of a refused handshake; a
+// method CloseCode() int of a close frame; an error of TLS, of DNS, of the local machine; a refused or reset
+// connection; a timeout; the end of a stream; any other [net.Error]. All else, nil included, is ReasonOther.
 func ReasonOf(err error) Reason {
 	s := signsOf(err)
 	switch k := s.kinds; {

@@ -10,10 +10,8 @@ import (
 // MaxRetryAfter is the longest wait that a server can ask for.
 const MaxRetryAfter = time.Hour
 
-// RetryAfter marks err with the time that the server told us to wait, at most
-// [MaxRetryAfter]. The class stays the one that err has, by another mark too. Of several
-// times the outermost counts. A marked error prints as err does and unwraps to it. The
-// result is nil if err is nil.
+// RetryAfter marks err with the time that the server asked to wait, at most [MaxRetryAfter]. It does not change
+// the class of err, and otherwise works like the mark of [Permanent].
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -28,14 +26,13 @@ type delay struct {
 
 func (d *delay) RetryAfter() (time.Duration, bool) { return d.wait, true }
 
-// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as servers write it: a
-// number of seconds, possibly with a fraction; an HTTP date in one of its three forms; or a Unix time in
-// seconds or, as some exchanges write it, in milliseconds. From 5e8 on (16 years, or 1985) a number counts
-// as a Unix time, and from 5e11 on as one in milliseconds.
+// ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3) as servers write it: a number of
+// seconds, possibly fractional; an HTTP date in one of its three forms; or a Unix time in seconds or
+// milliseconds. A number from 5e8 on is a Unix time, and from 5e11 on one in milliseconds.
 //
-// The result counts from now. If the same answer has a Date, pass that, because then the clocks need not
-// agree. The result lies within [0, MaxRetryAfter]: a past time and a negative number give 0. False means
-// that value is none of these.
+// The result counts from now. If the response has a Date, pass that, so that the clocks need not agree. The
+// result lies within [0, MaxRetryAfter]: past times and negative numbers give 0. False means that value is none
+// of these.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if strings.Trim(value, "0123456789.-") == "" {

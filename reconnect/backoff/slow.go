@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// SlowWait is the least wait after [ClassSlow], such as after a 401. For the n-th ClassSlow in a row, from 0 on,
+// SlowWait is the minimum wait after [ClassSlow], such as after a 401. For the n-th ClassSlow in a row, from 0
+// on,
 //
 //	d = min(Max, Min*1.2^n)
 //
-// and the wait is random in [d/2, 3d/2), or as long as the [Policy] says if that is longer. So a refusal that
-// is over after half a minute costs seconds, and a refusal that lasts costs its server 730 dials a day. The
-// zero value has the defaults. [WithSlow] gives a Policy other ones.
+// and the wait is random in [d/2, 3d/2), or that of the [Policy] if longer. The zero value has the defaults.
+// [WithSlow] sets others.
 //
-// A verdict of another class ends the row. So does a session that was ready for Max or longer. A shorter
-// session does not, because a server may let clients in and refuse them later, and a handshake that hangs
-// does not.
+// A verdict of another class ends the row, and so does a session that was ready for Max or longer, but not a
+// shorter one or a hanging handshake.
 type SlowWait struct {
-	Min time.Duration // the first d; default 10 s; negative: 0, so that the Policy alone decides
-	Max time.Duration // the greatest d; default 2 min, or Min if that is longer; negative: none
+	Min time.Duration // first d; default 10 s; negative: 0, so that the Policy alone decides
+	Max time.Duration // greatest d; default 2 min, or Min if longer; negative: none
 }
 
-// WithSlow returns p with another wait after [ClassSlow]. A Policy with a method SlowWait() SlowWait has a
-// wait of its own, and [First], [Limit] and [WithTimeouts] pass it on. A nil p means [Default].
+// WithSlow returns p with the minimum wait w after [ClassSlow]. [First], [Limit] and [WithTimeouts]
+// pass on a Policy's own method SlowWait() SlowWait. A nil p means [Default].
 func WithSlow(p Policy, w SlowWait) Policy { return &slow{orDefault(p), w} }
 
 type slow struct {

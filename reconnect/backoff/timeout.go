@@ -7,14 +7,12 @@ import (
 	"github.com/redial-go/redial/internal/span"
 )
 
-// Timeout is a limit on a part of a try. It grows with the number of overloads since the last stable
-// session: min(Cap, Base*Factor^Overloads). With a Share it grows with the age of the outage, from the
-// first overload on: min(Cap, max(Base, Share*Elapsed)). That cannot run away, because one try never takes
-// longer than Share times the age of the outage.
+// Timeout is a limit on a part of an attempt. It grows with the number of overloads since the last stable
+// session: min(Cap, Base*Factor^Overloads). With a Share it grows with the age of the outage, from the first
+// overload on: min(Cap, max(Base, Share*Elapsed)).
 //
-// It grows because a client that gives up a handshake which waits in a server's backlog, and comes again,
-// makes the server work for nothing. With a fixed limit there is a size of herd from which a server never
-// recovers.
+// It grows because a client that gives up a handshake in a server's backlog makes the server work in vain. With
+// a fixed limit a server never recovers from a large enough herd.
 type Timeout struct {
 	// Base is the limit without overloads. Default: DefaultConnect or DefaultHandshake. Negative: the policy's.
 	Base time.Duration
@@ -22,15 +20,15 @@ type Timeout struct {
 	// Factor is the growth per overload. Default: 2. Below 1: no growth.
 	Factor float64
 
-	// Share is the share of the outage so far, instead of growth by Factor. Default, and negative: none.
+	// Share is the share of the outage so far, instead of Factor. Default, and negative: none.
 	Share float64
 
-	// Cap is the longest limit. Default: 6 times Base for connecting, 10 times for the handshake. Negative: none.
+	// Cap is the maximum. Default: 6 times Base for connecting, 10 times for the handshake. Negative: none.
 	Cap time.Duration
 }
 
-// WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p
-// means [Default].
+// WithTimeouts returns p with limits on connecting and on the handshake after it. A nil p means
+// [Default].
 func WithTimeouts(p Policy, connect, handshake Timeout) Policy {
 	return &timeouts{
 		policy:    orDefault(p),

@@ -11,16 +11,16 @@ type Class uint8
 // The classes, mildest first.
 const (
 	ClassOK       Class = iota // no failure
-	ClassRetry                 // cheap and passing: try again by the policy
-	ClassOverload              // the server has too much to do (timeout, 429, 503, close 1013): waits and patience go on growing
-	ClassRefresh               // the credentials are stale: try again at once with new ones; the second in a row counts as ClassSlow
-	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again, at first after about 10 s, later minutes apart: see [SlowWait]
-	ClassStop                  // no further try can help
+	ClassRetry                 // cheap and transient: retry by the policy
+	ClassOverload              // the server is overloaded (timeout, 429, 503, close 1013): waits and limits grow
+	ClassRefresh               // stale credentials: retry immediately with new ones; twice in a row: ClassSlow
+	ClassSlow                  // a person has to fix it (401, 404, certificate): retry slowly, see [SlowWait]
+	ClassStop                  // no further attempt can help
 )
 
 var classes = [...]string{"ok", "retry", "overload", "refresh", "slow", "stop"}
 
-// String returns the class's name in lower case, such as "overload".
+// String returns the class in lower case, such as "overload".
 func (c Class) String() string {
 	if int(c) < len(classes) {
 		return classes[c]
@@ -28,19 +28,19 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", c)
 }
 
-// Verdict is the judgement on how a try or a session ended.
+// Verdict is the judgment on how an attempt or a session ended.
 type Verdict struct {
-	Class      Class         // what kind of failure it is
-	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, because a deploy or a damaged packet may be the cause
-	Local      bool          // our own machine failed, or knows no such name: it says nothing about the server, see [Verdict.OfServer]
-	Refused    bool          // the connection was refused or reset, so that no server has the dial in a queue
-	NoCredit   bool          // of a session: it was ended because of what the peer sent, and earns nothing unless it was ready for an hour
-	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a retry.Budget sees it
-	RetryAfter time.Duration // how long the server told us to wait at least; 0: it did not; at most [MaxRetryAfter]
+	Class      Class         // kind of failure
+	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, as after a deploy
+	Local      bool          // the local machine failed, or knows no such name: see [Verdict.OfServer]
+	Refused    bool          // the connection was refused or reset, and is in no queue of a server
+	NoCredit   bool          // ended because of what the peer sent; earns nothing unless ready for an hour
+	Skipped    bool          // the attempt was admitted but never begun; only with ClassStop, for a retry.Budget
+	RetryAfter time.Duration // minimum wait that the server asked for; 0: none; at most [MaxRetryAfter]
 }
 
-// OfServer returns the verdict that a [Gate] or a retry.Budget should get, which judges the
-// server: ClassStop, which says nothing about it, if v is Local.
+// OfServer returns the verdict for a [Gate] or a retry.Budget, which judges the server: ClassStop if v is
+// Local, otherwise v.
 func (v Verdict) OfServer() Verdict {
 	if v.Local {
 		return Verdict{Class: ClassStop, Skipped: v.Skipped}
@@ -48,8 +48,8 @@ func (v Verdict) OfServer() Verdict {
 	return v
 }
 
-// Bounded returns v, the verdict on a try that was begun, with a RetryAfter within [0, [MaxRetryAfter]],
-// and with 0 after ClassStop. Call it on the verdict of a Classify that is not [Classify].
+// Bounded returns v, the verdict on an attempt that was begun, with a RetryAfter within [0,
+// [MaxRetryAfter]], and with 0 after ClassStop. Call it on the verdict of any function but [Classify].
 func (v Verdict) Bounded() Verdict {
 	if v.Class == ClassStop {
 		v.RetryAfter = 0
@@ -59,21 +59,19 @@ func (v Verdict) Bounded() Verdict {
 	return v
 }
 
-// Permanent marks err as one that no further try can mend: [Classify] returns [ClassStop] for it.
+// Permanent marks err as one that no further attempt can fix: [Classify] returns [ClassStop] for it.
 //
-// These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark however deep in an
-// error it is, and the mark decides before anything else in the error. Of several marks the outermost
-// counts; in an [errors.Join], the first. A marked error prints as err does and unwraps to it. The result
-// is nil if err is nil.
+// [Classify] finds a mark, including those of [Slow] and [Refresh], at any depth of an error, and it decides
+// before anything else there. Of several marks the outermost counts; in an [errors.Join], the first. A marked
+// error prints as err does and unwraps to it. The result is nil if err is nil.
 func Permanent(err error) error { return marked(err, ClassStop) }
 
-// Slow marks err as one that a person has to mend, such as an account that is not yet paid for: [Classify]
-// returns [ClassSlow] for it, so that the tries are soon minutes apart (see [SlowWait]).
+// Slow marks err as one that a person has to fix, such as an unpaid account: [Classify] returns [ClassSlow]
+// for it.
 func Slow(err error) error { return marked(err, ClassSlow) }
 
-// Refresh marks err as a refusal of stale credentials, such as a token that has expired: [Classify] returns
-// [ClassRefresh] for it, so that the next try is made with new ones (see [Attempt].Refresh). A
-// second refusal in a row counts as [ClassSlow].
+// Refresh marks err as a refusal of stale credentials, such as an expired token: [Classify] returns
+// [ClassRefresh] for it, so that the next attempt uses new ones (see [Attempt].Refresh).
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 
 func marked(err error, c Class) error {
