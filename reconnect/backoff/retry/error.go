@@ -13,13 +13,12 @@ import (
 // errElapsed is the cause with which MaxElapsed ends a context.
 var errElapsed = fmt.Errorf("%w: MaxElapsed is over", backoff.ErrGaveUp)
 
-// Error reports why there was no further try, and the error of the last try. It unwraps to both. If a
-// context ended the operation, Error also matches the Err of that context, whatever the cause was.
+// Error reports why there was no further attempt.
 type Error struct {
-	Cause   error         // backoff.ErrGaveUp, ErrNoBudget, or the cause with which the context ended
-	Err     error         // the error of the last try that failed by itself; nil: none did
-	Tries   int           // how many times the operation was called
-	Elapsed time.Duration // how long all of it took
+	Cause   error         // backoff.ErrGaveUp, ErrNoBudget, or the cause of the context
+	Err     error         // error of the last attempt that failed by itself, or nil
+	Tries   int           // number of calls of the operation
+	Elapsed time.Duration // total time
 
 	began time.Time
 	ended error // the Err of the context, if the Cause is the context's
@@ -28,8 +27,8 @@ type Error struct {
 	limit time.Duration // MaxElapsed, if the next wait would have lasted until then; else 0
 }
 
-// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused". It also says if a wait
-// was too long to begin, because Elapsed may then be much less than MaxElapsed.
+// Error returns text such as "gave up after 8 tries in 2m7s: connection refused". It also says if the next
+// wait was too long for MaxElapsed.
 func (e *Error) Error() string {
 	tries := "tries"
 	if e.Tries == 1 {
@@ -45,7 +44,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns Cause and, if there is one, Err.
+// Unwrap returns Cause and, if non-nil, Err.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Cause}
@@ -53,11 +52,10 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Cause, e.Err}
 }
 
-// Is reports whether target is the Err of the context that ended the operation.
+// Is reports whether target is the Err of the context that ended the operation, whatever its cause.
 func (e *Error) Is(target error) bool { return e.ended != nil && e.ended == target }
 
-// Timeout reports whether time ran out: a deadline, MaxElapsed, or the limit on the last
-// try.
+// Timeout reports whether time ran out: a deadline, MaxElapsed, or the limit on the last attempt.
 func (e *Error) Timeout() bool {
 	return e.late || e.ended == context.DeadlineExceeded || timedOut(e.Err)
 }

@@ -11,45 +11,40 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Do calls op until it succeeds, ctx ends, its error is one that no further try can mend, or p gives up. It
-// does for any operation what connect_retry does for connect (W. Richard Stevens and Stephen A. Rago,
-// "Advanced Programming in the UNIX Environment", section 16.4). It is [Loop.Do] of a Loop with only that
-// policy. A nil p means [backoff.Default].
+// Do calls op until it succeeds or no further attempt is made. It is [Loop.Do] of a Loop with only a Policy,
+// and generalizes connect_retry (W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
+// Environment", section 16.4). A nil p means [backoff.Default].
 func Do(ctx context.Context, p backoff.Policy, op func(context.Context) error) error {
 	return (&Loop{Policy: p}).Do(ctx, op)
 }
 
-// Loop retries operations. Its zero value is ready for use. Several goroutines may use
-// it at once if they may use its fields. Do not change it while it is in use.
+// Loop retries operations. The zero value is ready to use. A Loop is safe for concurrent use if its fields
+// are, and must not be modified while in use.
 type Loop struct {
 	Policy     backoff.Policy                      // default backoff.Default()
-	MaxElapsed time.Duration                       // the limit on all of Do: tries, waits and the gate; default, and negative: none
+	MaxElapsed time.Duration                       // limit on all of Do; default, and negative: none
 	Classify   func(err error) backoff.Verdict     // judges each error; default backoff.Classify
-	Budget     Budget                              // admits each try, ahead of the wait before it; default: all are admitted
-	Gate       backoff.Gate                        // holds each try, after the wait, until it may begin; default: none
-	Host       string                              // the host that Gate gets
-	Rand       rand.Source                         // the source of what is random; default: that of backoff.Rand(), safe for all goroutines
-	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
-	Kick       <-chan struct{}                     // a value ends a wait early, but not its Retry-After; default: none
+	Budget     Budget                              // admits each attempt, before its wait; default: all
+	Gate       backoff.Gate                        // holds each attempt, after its wait; default: none
+	Host       string                              // host passed to Gate
+	Rand       rand.Source                         // default: that of backoff.Rand(), safe for concurrent use
+	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do
+	Kick       <-chan struct{}                     // a value ends a wait early, but not its Retry-After
 }
 
-// Do calls op until it returns nil, and then returns nil. Between two calls Do waits as long as the server
-// told us to (the verdict's RetryAfter), then as long as the policy says, and then at the gate. Op gets
-// ctx with a [backoff.Attempt]. That context ends only with ctx or MaxElapsed, so that op has to limit the
-// time of one try itself. Otherwise Do returns
+// Do calls op until it returns nil, and then returns nil. Between calls Do waits as long as the server asked
+// (the verdict's RetryAfter), then as long as the policy says, and then at the gate. op gets ctx with a
+// [backoff.Attempt]. That context is done only with ctx or MaxElapsed, so op must limit the time of an attempt
+// itself. Otherwise Do returns
 //
-//   - the error of op, if its verdict is ClassStop, but without the marks around it, such as
-//     [backoff.Permanent];
-//   - an [*Error] with [backoff.ErrGaveUp], if the policy gives up or MaxElapsed is over. A wait that
-//     would last until then or longer does not begin;
-//   - an [*Error] with [ErrNoBudget], if the budget refuses the next try;
-//   - an [*Error] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx has ended before, Do
-//     does not call op.
+//   - the error of op if its verdict is ClassStop, without the marks around it, such as [backoff.Permanent];
+//   - an [*Error] with [backoff.ErrGaveUp] if the policy gives up or MaxElapsed is over. A wait that would last
+//     until then does not begin;
+//   - an [*Error] with [ErrNoBudget] if the budget rejects the next attempt;
+//   - an [*Error] with context.Cause(ctx) if ctx is done. If it was done before, Do does not call op.
 //
-// A panic or a runtime.Goexit, in op or in any field of l, goes on unchanged. The Budget and the Gate get
-// ClassStop for such a try, as for a try that was cancelled, because it says nothing about the server. If a
-// try that the Budget admitted does not begin, because ctx ended in the wait before it or the Gate returned
-// an error, its verdict is Skipped too.
+// A panic or runtime.Goexit in op or in a field of l is passed on. The Budget and the Gate then get ClassStop,
+// as for a canceled attempt. If an admitted attempt does not begin, its verdict is Skipped too: see [Budget].
 func (l *Loop) Do(ctx context.Context, op func(context.Context) error) error {
 	o := l.withDefaults()
 	if o.MaxElapsed > 0 {
@@ -229,27 +224,24 @@ func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	}
 }
 
-// Budget decides whether a try may be made, for all operations on one server: it is a retry budget, a retry
-// breaker or a circuit breaker. It is for operations, because their successes refill it; a connection that
-// is only reconnected has none. It must be safe for concurrent use, and must not wait.
+// Budget decides whether an attempt may be made, for all operations on one server: it is a retry budget or a
+// breaker. It must be safe for concurrent use, and must not block.
 //
-// A [Loop] asks it before each try: before the wait, so that no operation waits only to be refused, and
-// after the outcome of the try before was reported and the policy has not given up.
+// A [Loop] asks it before the first attempt, and before the wait for each further one: after reporting the
+// outcome of the previous attempt, and only if the policy has not given up.
 type Budget interface {
-	// Admit decides about one try. Last is the verdict on the try that it repeats, or
-	// ClassOK for a first try. Without ok the operation ends with [ErrNoBudget], and
-	// done is not used. With ok, done is called exactly once, with the outcome:
+	// Admit decides about an attempt. last is the verdict on the previous one, or ClassOK for a first attempt.
+	// If ok is false the operation ends with [ErrNoBudget]. Otherwise done is called exactly once, with the
+	// outcome:
 	//
-	//   - ClassOK: the try succeeded, or its error has the verdict ClassStop and is not
-	//     Local: the server has answered, such as by a 404 that op marks as Permanent.
-	//   - ClassStop: the try says nothing about the server, and counts neither as a
-	//     success nor as a failure. It was cancelled or panicked on its way, or its
-	//     error is Local. If the verdict is Skipped, the try was not even begun:
-	//     it was cancelled in its wait or at the gate, or the gate returned an error.
-	//     Then done gives back what Admit took.
-	//   - All other classes: the try failed. A try that a deadline cut is ClassOverload.
+	//   - ClassOK: the attempt succeeded, or its error has the verdict ClassStop and is not Local: the server
+	//     responded, such as with a 404 that op marks as Permanent.
+	//   - ClassStop: the attempt does not count, because it was canceled or panicked, or its error is Local. If
+	//     Skipped, it was not begun, because it was canceled in its wait or at the gate, or the gate returned
+	//     an error. Then done releases what Admit took.
+	//   - All other classes: the attempt failed. If a deadline ended it, it is ClassOverload.
 	Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool)
 }
 
-// ErrNoBudget is the Cause of an [Error] if the [Budget] refused a try.
+// ErrNoBudget is the Cause of an [Error] if the [Budget] rejected an attempt.
 var ErrNoBudget = errors.New("not admitted by the budget")
