@@ -9,26 +9,20 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Breaker is a circuit breaker (Michael T. Nygard, "Release It!"). It opens when too
-// many of the recent tries have failed, and refuses every try for a while. Then it is
-// half open: it lets a few tries through at a time, and their outcomes decide whether
-// it closes or opens again.
+// Breaker is a circuit breaker. It opens when too many recent attempts have failed, and rejects every attempt
+// for a while. Then it is half open: it admits a few attempts at a time, whose outcomes decide whether it
+// closes or opens again.
 //
-// While half open it bounds the tries under way, not the results that are in,
-// because a breaker that lets all traffic pass until it has results lets a storm pass.
-// Retries do not pass then, because they are admitted before their wait: three that wait
-// for an hour would keep all others out for that hour.
+// While half open it limits the attempts in progress, so that no storm passes before the first results, and
+// rejects retries, whose long waits would keep others out.
 //
-// A try that ends with ClassStop is not counted, whether it was begun or not. If it was
-// admitted half open, its place is free again. An answer of the server that no further try can
-// change, such as a 404 that is marked as Permanent, counts as a success: [retry.Loop] reports it
-// as ClassOK, and a program that calls Admit itself must do the same.
+// An attempt that ends with ClassStop is not counted, and releases its slot. A response that no further attempt
+// can change, such as a 404 marked as Permanent, counts as a success: [retry.Loop] reports it as ClassOK, and
+// so must a program that calls Admit itself.
 //
-// With a negative Open it is a retry breaker, which refuses retries only. Marc Brooker, "Fixing
-// retries with token buckets and circuit breakers", and Denis Isaev, "Good Retry, Bad Retry: An
-// Incident Story", compare it with a [Budget], which is the better choice: a retry breaker adds less
-// load in a total failure but costs more successes in a partial failure, and lets a window's worth
-// of storm pass before it acts.
+// With a negative Open it is a retry breaker: it never opens, but rejects retries while it would be open or no
+// attempt is recent. A [Budget] is the better choice: a retry breaker costs more successes in a partial
+// failure, and acts only after a window's worth of storm.
 //
 // It is a [retry.Budget], and safe for concurrent use.
 type Breaker struct {
@@ -43,17 +37,16 @@ type Breaker struct {
 	trying     int       // tries under way that were admitted half open
 }
 
-// BreakerOptions are the options of [NewBreaker]; nil means the defaults. With a
-// negative HalfOpen and with PassRetries it is the breaker of Denis Isaev, "Good Retry,
-// Bad Retry: An Incident Story"; with Open -1, Share 0.1 and MinSamples 1 the retry breaker there.
+// BreakerOptions are the options of [NewBreaker]; nil means the defaults. A negative HalfOpen with PassRetries
+// makes the breaker of Isaev's article; Open -1, Share 0.1 and MinSamples 1 its retry breaker.
 type BreakerOptions struct {
-	Window      time.Duration    // how long an outcome counts as recent, to a twentieth. Default 10 s
-	MinSamples  int              // how many recent tries it takes to open. Default 20
-	Share       float64          // the share of failures among them at which it opens, from 0 to 1. Default 0.5
-	Open        time.Duration    // how long it stays open. Default 5 s. Negative: it never opens, but refuses retries while it would be open or no try is recent
-	HalfOpen    int              // how many first tries it lets through at a time when half open. Default 3. Negative: all
-	Trials      int              // how many outcomes decide when half open. Default: HalfOpen, or MinSamples if HalfOpen is negative
-	PassRetries bool             // retries are counted and never refused, because their operation was admitted
+	Window      time.Duration    // how long an outcome is recent, to a twentieth. Default 10 s
+	MinSamples  int              // recent attempts needed to open. Default 20
+	Share       float64          // share of failures among them that opens it, from 0 to 1. Default 0.5
+	Open        time.Duration    // how long it stays open. Default 5 s. Negative: a retry breaker
+	HalfOpen    int              // first attempts admitted at a time when half open. Default 3. Negative: all
+	Trials      int              // outcomes that decide when half open. Default: HalfOpen; if negative, MinSamples
+	PassRetries bool             // retries are counted but never rejected
 	Now         func() time.Time // default time.Now
 }
 
@@ -62,9 +55,9 @@ type BreakerState uint8
 
 // The states of a Breaker.
 const (
-	BreakerClosed   BreakerState = iota // all tries pass
-	BreakerOpen                         // no try passes
-	BreakerHalfOpen                     // a few tries pass at a time
+	BreakerClosed   BreakerState = iota // all attempts pass
+	BreakerOpen                         // no attempt passes
+	BreakerHalfOpen                     // a few attempts pass at a time
 )
 
 func (s BreakerState) String() string {
@@ -78,7 +71,7 @@ func (s BreakerState) String() string {
 	}
 }
 
-// NewBreaker returns a closed Breaker. The error names the option that is wrong.
+// NewBreaker returns a closed Breaker, or an error that names the invalid option.
 func NewBreaker(o *BreakerOptions) (*Breaker, error) {
 	b := &Breaker{}
 	if o != nil {

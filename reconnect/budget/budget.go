@@ -14,38 +14,35 @@ var (
 	_ retry.Budget = (*Breaker)(nil)
 )
 
-// Budget is a retry budget: a bucket of tokens that pays for retries and that successes
-// fill. With its defaults retries are at most a tenth of the first tries that
-// succeeded, and 30 more in a burst, as in Denis Isaev, "Good Retry, Bad Retry: An
-// Incident Story". The successes of retries add nothing, because otherwise a partial
-// failure would get twice the budget.
+// Budget is a retry budget: a token bucket that retries draw from and successes fill. By default retries are
+// at most a tenth of the successful first attempts, and 30 more in a burst, as in Isaev's article. The
+// successes of retries add nothing, because otherwise a partial failure would get twice the budget.
 //
-// The tokens that a retry took come back if the retry was never begun (Skipped). They do not come back
-// if the retry was cancelled on its way, because the server may have worked for it.
+// A retry that was never begun (Skipped) returns its tokens, but not one canceled later, which may have cost
+// the server work.
 //
 // It is a [retry.Budget], and safe for concurrent use.
 type Budget struct {
 	o                           Options
-	first, retry, afterOverload func(backoff.Verdict) // done of a first try, of a retry, of a retry after an overload
+	first, retry, afterOverload func(backoff.Verdict) // done of a first attempt, a retry, a retry after an overload
 
 	mu     sync.Mutex // guards tokens
 	tokens int
 }
 
-// Options are the numbers of a [Budget], in tokens. The zero value, and nil, mean the
-// defaults, in which a token is a hundredth of a retry.
+// Options are the numbers of a [Budget] in tokens, by default hundredths of a retry; nil means the defaults.
 type Options struct {
-	Capacity      int // the size of the bucket, which starts full. Default 3000
-	Retry         int // the price of a retry, which is refused if the bucket holds less. Default 100. Negative: nothing
-	AfterOverload int // the price of a retry after ClassOverload (timeout, 429, 503). Default: Retry. Above Capacity: no such retry
-	First         int // the success of a first try adds this, until the bucket is full. Default 10. Negative: nothing
-	Again         int // the success of a retry adds this, until the bucket is full. Default 0. Negative: the price of that retry
-	Failure       int // each failed try takes this, or the rest of the bucket. Default 0
-	Reserve       int // a retry is refused unless the bucket holds more; must be below Capacity. Default 0
+	Capacity      int // size of the bucket, which starts full. Default 3000
+	Retry         int // price of a retry, rejected if the bucket holds less. Default 100. Negative: nothing
+	AfterOverload int // price after ClassOverload. Default: Retry. Above Capacity: no such retry
+	First         int // added by a successful first attempt. Default 10. Negative: nothing
+	Again         int // added by a successful retry. Default 0. Negative: its price
+	Failure       int // taken by each failed attempt, down to 0 tokens. Default 0
+	Reserve       int // a retry is rejected unless the bucket holds more; below Capacity. Default 0
 }
 
-// New returns a full Budget. The error names the wrong option: an option that must not be negative, or
-// a Capacity or Reserve with which no retry could ever be made.
+// New returns a full Budget, or an error that names an option that must not be negative or permits no retry at
+// all.
 func New(o *Options) (*Budget, error) {
 	b := &Budget{}
 	if o != nil {
@@ -77,7 +74,7 @@ func (o *Options) defaults() {
 	o.First = max(cmp.Or(o.First, 10), 0)
 }
 
-// Admit implements [retry.Budget]. First tries are always admitted.
+// Admit implements [retry.Budget]. First attempts are always admitted.
 func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
 	if last.Class == backoff.ClassOK {
 		return b.first, true
@@ -95,7 +92,7 @@ func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok boo
 	return done, true
 }
 
-// Tokens returns how many tokens the bucket holds.
+// Tokens returns the number of tokens in the bucket.
 func (b *Budget) Tokens() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

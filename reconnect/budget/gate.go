@@ -14,25 +14,21 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Gate holds the dials of a process until they may begin. Each host has a queue,
-// which is served in order, and which bounds how many dials go out per second and at a
-// time. When the server tells one connection to wait, all connections wait. While the host is down,
-// one dial at a time goes out as a probe; when the host is back, the other dials follow gradually.
+// Gate holds the dials of a process until they may begin. Each host has a queue, served in order, that limits
+// the dials per second and in progress. When the server tells one connection to wait, all wait. While the host
+// is down, one dial at a time goes out as a probe; when it is back, the others follow gradually.
 //
-// Only two verdicts on a dial count against its host, which is then taken to be down:
-// ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
-// or a 503. ClassSlow and ClassRefresh, such as a 404 or a 401, are answers: the host is
-// up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
-// all dials to that host, and no answer before the end of that time means that the host is up.
+// A host is considered down after ClassRetry, such as a refused or lost connection, or ClassOverload, such as a
+// timeout or a 503, and up after ClassOK, ClassSlow or ClassRefresh, such as a 404 or a 401. ClassStop says
+// nothing. A RetryAfter of any class holds all dials to the host, and no response before its end means that the
+// host is up.
 //
 // The more dials wait for a host that is down, the sooner the next probe begins: after the wait of a lone
-// client if one dial waits, after about a second if many wait, and after 3 to 4.5 s once the outage is half an
-// hour old. The first wait of an outage, and one that follows a RetryAfter, are those of a lone client.
+// client if one waits, after about a second if many do, and after 3 to 4.5 s once the outage is half an hour
+// old. The first wait of an outage, and one after a RetryAfter, are those of a lone client.
 //
-// It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
-// take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
-// that waits costs one channel. The zero value is a Gate with the defaults. A Gate must not be
-// copied after its first use.
+// A Gate is a [backoff.Gate]. It is safe for concurrent use and needs no closing. The zero value has the
+// defaults. A Gate must not be copied after first use.
 type Gate struct {
 	o GateOptions
 
@@ -43,25 +39,21 @@ type Gate struct {
 
 // GateOptions are the options of [NewGate]; nil means the defaults.
 type GateOptions struct {
-	// Rate, Burst, Concurrent and Probe are the limits for each host. Concurrent adapts to a server, however
-	// fast or slow it is, because this process has at most Concurrent dials that wait at the server. Rate is a
-	// ceiling for a server that is very fast, or for a process that may use only a share of the server.
+	// Rate, Burst, Concurrent and Probe apply to each host. Concurrent adapts to the server's speed. Rate is a
+	// ceiling for very fast servers, or for a share of one.
 	Rate       float64 // dials per second. Default 500. Negative: no limit
-	Burst      int     // dials that may go out together after a pause. Default 10
-	Concurrent int     // dials under way at a time, OnSession included. Default 16. Negative: no limit
+	Burst      int     // dials that may begin together after a pause. Default 10
+	Concurrent int     // dials in progress, OnSession included. Default 16. Negative: no limit
 
 	// Probe is the pace of probes while the host is down. If it gives up, the wait is a minute. It is called
-	// under a lock, and must not call the Gate, or Conn.Status. Default: [backoff.Default].
+	// with a lock held, and must not call the Gate or Conn.Status. Default: [backoff.Default].
 	Probe backoff.Policy
 
-	// Limiter is a second limit, on the dials to all hosts together, such as the limit of a
-	// whole fleet. A dial waits for the Limiter after its line, and counts for
-	// Concurrent meanwhile. The slot of a [SlotLimiter] is given back when done is called.
-	// Default: none.
+	// Limiter also limits the dials to all hosts together. A dial waits for it after its queue, counting for
+	// Concurrent. The slot of a [SlotLimiter] is released when done is called.
 	Limiter Limiter
 
-	// Rand is the source from which the pace of probes is drawn, under a lock.
-	// Default: the source of backoff.Rand.
+	// Rand is the source for the pace of probes, used with a lock held. Default: that of backoff.Rand.
 	Rand rand.Source
 }
 
@@ -82,7 +74,7 @@ type dial struct {
 	ticket   *line.Ticket
 }
 
-// NewGate returns a Gate. The error names the option that is wrong.
+// NewGate returns a Gate, or an error that names the invalid option.
 func NewGate(o *GateOptions) (*Gate, error) {
 	g := new(Gate)
 	if o != nil {
@@ -97,10 +89,9 @@ func NewGate(o *GateOptions) (*Gate, error) {
 	return g, nil
 }
 
-// Acquire waits until a dial to host may begin. The caller must call done then: with
-// ClassOK when the connection is of use, otherwise with the verdict on the failure. A
-// second call of done does nothing. When ctx ends first, Acquire returns the cause of ctx, or the error
-// of the Limiter.
+// Acquire waits until a dial to host may begin. The caller must then call done: with ClassOK when the
+// connection is usable, otherwise with the verdict on the failure. Further calls do nothing. If ctx is done
+// first, Acquire returns its cause, or the error of the Limiter.
 func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
 	leave, err := g.AcquireAs(ctx, host, "")
 	if err != nil {
@@ -109,8 +100,8 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 	return func(v backoff.Verdict) { leave(v, nil) }, nil
 }
 
-// AcquireAs is Acquire for the connection called name. Its done also takes the error of the dial. [Gate.Outlook]
-// returns the name and the error. Package reconnect calls AcquireAs, with RunOptions.Name, if its gate is a *Gate.
+// AcquireAs is like Acquire, for the connection called name. done also takes the error of the dial.
+// [Gate.Outlook] returns both. Package reconnect calls it, with RunOptions.Name, if its gate is a *Gate.
 func (g *Gate) AcquireAs(ctx context.Context, host, name string) (done func(backoff.Verdict, error), err error) {
 	x := &dial{name: name, admitted: make(chan struct{})}
 	g.join(host, x)
@@ -266,20 +257,20 @@ func (g *Gate) forget() {
 	g.sweep = max(sweepAt, 2*len(g.lines))
 }
 
-// GateStatus is a snapshot of the queue of a host.
+// GateStatus is a snapshot of a host's queue.
 type GateStatus struct {
-	Waiting int           // dials that wait
+	Waiting int           // waiting dials
 	Dialing int           // dials that were admitted and are not done
-	Limit   int           // how many dials may be under way now
+	Limit   int           // maximum Dialing at present
 	Longest time.Duration // how long the first of the waiting dials has waited
-	Waited  time.Duration // how long all admitted dials have waited, in all
-	Granted uint64        // how many dials were admitted so far
+	Waited  time.Duration // total wait of all admitted dials
+	Granted uint64        // dials admitted so far
 	Down    bool          // the host is down: one dial at a time goes out, as a probe
-	Held    time.Time     // no dial before this, because the server said so, unless it is zero or past
+	Held    time.Time     // if in the future: no dial before this, as the server said
 	Probe   time.Time     // while Down: no probe before this, unless a dial joins
 }
 
-// Status returns a snapshot of the queue of host, or the zero value if no dial to host is known.
+// Status returns a snapshot of the queue of host, or the zero value if host is unknown.
 func (g *Gate) Status(host string) GateStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -290,8 +281,7 @@ func (g *Gate) Status(host string) GateStatus {
 	return GateStatus(d.line.Status(time.Now()))
 }
 
-// Hosts returns the hosts that have a line, sorted. A line in which nothing waits is
-// forgotten some time later.
+// Hosts returns the hosts that have a queue, sorted. An idle queue is removed some time later.
 func (g *Gate) Hosts() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

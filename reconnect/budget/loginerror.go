@@ -7,11 +7,11 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// LoginError says that no login may be made now. Its verdict is ClassRetry and Local, because the server has
-// nothing to do with it.
+// LoginError reports that no login may be made now. Its verdict is ClassRetry and Local, because it says
+// nothing about the server.
 type LoginError struct {
 	Next time.Time // when the next login may be made
-	Err  error     // the reason: a damaged record, a store that failed, or why the last session ended; nil: none is known
+	Err  error     // a damaged record, a failed store, or why the last session ended; or nil
 
 	now      func() time.Time // the clock of Next, or nil for time.Now
 	unstored bool             // the store has failed; the budget may allow the login
@@ -39,8 +39,8 @@ func (e *LoginError) Verdict() backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRetry, Local: true}
 }
 
-// RetryAfter returns how long it is until Next, on the clock of LoginsOptions.Now, and whether Next is still to
-// come. The next try waits so long.
+// RetryAfter returns the time until Next, on the clock of LoginsOptions.Now, and whether it is positive.
+// The next attempt waits that long.
 func (e *LoginError) RetryAfter() (time.Duration, bool) {
 	now := time.Now
 	if e.now != nil {

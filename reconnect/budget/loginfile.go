@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// LoginFile is the path of a file that is a [LoginStore]. The file has a line of text for each login, about 30
-// bytes, and checksums (CRC-32C, RFC 3720) of each line and of the whole. Save writes a file beside it, whose
-// name has ".new" added, waits until that is on the disk, and renames it, so that a crash leaves the old record
-// or the new one. The directory must exist.
+// LoginFile is the path of a file that is a [LoginStore]. The file has a line of about 30 bytes for each login,
+// and checksums (CRC-32C, RFC 3720) of each line and of the whole. Save writes and syncs a file with ".new"
+// added to its name, and renames it, so that a crash leaves the old record or the new one. The directory must
+// exist.
 //
-// Load returns no times for a file that does not exist: whoever deletes the file makes the budget full. A
-// file that differs from what Save has written by as much as a bit, or that is cut, is [ErrDamaged]; the error
-// names the file, and how many logins could be verified.
+// Deleting the file makes the budget full. If it is truncated or any bit has changed since Save, the error is
+// [ErrDamaged], and names the file and the number of verified logins.
 //
 // No two processes may use one file at a time: see [ErrOtherWriter].
 type LoginFile string

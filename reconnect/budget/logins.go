@@ -10,36 +10,31 @@ import (
 	"time"
 )
 
-// Logins is a budget of logins: at most N in any interval, such as 900 in 24 h for a server that resets the
-// token of a client after 1,000. A [Gate] bounds the dials of a second; Logins bounds what a
-// connection that is lost again and again costs in a day. Each limit is a [Window]: choose N below the
-// server's number, because of the delays that Window describes.
+// Logins is a budget of logins: at most N in any interval, such as 900 in 24 h for a server that resets a
+// client's token after 1,000. Each limit is a [Window]: choose N below the server's number, for the delays
+// described there.
 //
-// One Logins is shared by the connections of one account: reconnect.RunOptions takes it. A connection
-// waits before its dial while no login is left, and takes a login just before the first message that it
-// writes. From the dial until then it has a login reserved, so that no two connections of a process dial for the
-// last one: see [Logins.Reserve]. A program that logs in by its dial, such as with a token in a header, calls
-// [Logins.Take] in its dial function.
+// The connections of one account share a Logins: reconnect.RunOptions takes it. A connection waits before its
+// dial while no login is left, reserves one for the dial, and takes it just before the first message that it
+// writes. A program that logs in by dialing, as with a token in a header, calls [Logins.Take] in its dial
+// function.
 //
-// With a [LoginStore] the logins of a process count for the next process. A login is stored before Take
-// returns, so a process that is killed has never made a login that the next one does not know. The times
-// in the store are of the wall clock; within a process a clock that is set does no harm. If the clock was
-// set back between two processes, a login whose time is still to come counts as made at the start of the
-// second process: it holds others back for one interval at most. A clock that was set forward between two
-// processes makes logins look older than they are, which nothing here can see. The store keeps the logins that
-// the Windows of a process need: if the next process has a larger N or Per, older logins are not known to it.
+// With a [LoginStore] logins count across restarts. A login is stored before Take returns, so none is lost when
+// a process is killed. Times in the store are of the wall clock; within a process setting the clock does no
+// harm. If it was set back between two processes, a login in the future counts as made at the start of the
+// second, and delays others by at most one interval. If it was set forward, logins look older than they are,
+// which goes undetected. A process with a larger N or Per than the one before does not know all older logins.
 //
-// Two processes may not use one record at a time. If they do, such as during a restart that overlaps, each
-// Take finds the logins that the other has stored before, counts them, and stores them again.
-// [Logins.Damage] and each LoginError are then [ErrOtherWriter]. Only two calls of Take at the same
-// moment miss each other.
+// No two processes may use one record at a time. If they do, as during an overlapping restart, each Take counts
+// the logins that the other has stored, and stores them again; only simultaneous calls of Take miss each other.
+// [Logins.Damage] and each LoginError are then [ErrOtherWriter].
 //
-// With [SharedLogins], such as redisgate.Logins, several processes have one budget. Processes do not know of each
-// other's reservations, so that one connection of each process may dial for the last login. All but one of them
-// get a [*LoginError] from their write, and wait again. While the logins cannot be counted none begins: connections
-// that are ready go on, and those that are lost wait with a LoginError that says why.
+// With [SharedLogins], such as redisgate.Logins, several processes have one budget, but not each other's
+// reservations: one connection of each may dial for the last login. All but one get a [*LoginError] from their
+// write, and wait again. While logins cannot be counted none begins: ready connections continue, and lost ones
+// wait with a LoginError that says why.
 //
-// A Logins is safe for concurrent use, starts no goroutine and needs no closing.
+// A Logins is safe for concurrent use, and needs no closing.
 type Logins struct {
 	o    LoginsOptions
 	per  time.Duration // the longest of the windows
@@ -61,70 +56,61 @@ type Logins struct {
 
 // LoginsOptions are the options of [NewLogins].
 type LoginsOptions struct {
-	// Windows are the limits, all of which hold. At least one is needed, and each needs N and Per.
-	// Logins copies them.
+	// Windows are the limits, all of which apply. At least one is required, with N and Per. They are copied.
 	Windows []Window
 
-	// Store keeps the logins over restarts. No two processes may use one record at a time: see
-	// [ErrOtherWriter]. Default: a process knows nothing of the logins of the process before.
+	// Store keeps the logins across restarts: see [LoginFile]. Default: they are forgotten.
 	Store LoginStore
 
-	// Shared counts the logins of several processes, instead of a Store. Default: this process is alone.
+	// Shared counts the logins of several processes, instead of a Store.
 	Shared SharedLogins
 
-	// Resumes says that a session may go on without a login, by reconnect.Opening.NoLogin. Then a
-	// connection dials even while no login is left; only after a [*LoginError] it waits before the
-	// next dial. Default: a connection waits before the dial while no login is left.
+	// Resumes says that a session may resume without a login, by reconnect.Opening.NoLogin. Then a connection
+	// waits before its dial only after a [*LoginError].
 	Resumes bool
 
-	// Now is the clock. It must not call the Logins. It is an error with Shared, which has a clock of its own.
-	// Default: time.Now.
+	// Now is the clock. It must not call the Logins. It must be nil with Shared. Default: time.Now.
 	Now func() time.Time
 }
 
-// LoginStore keeps the record of a [Logins], such as in a [LoginFile]. The methods are called one at a time,
-// without a lock.
+// LoginStore keeps the record of a [Logins]. Its methods are called one at a time, without a lock.
 type LoginStore interface {
-	// Load returns the times of the record, in any order, or none if there was never one. Each
-	// Logins.Take calls Load, because another process may have written the record. If the record,
-	// or a part of it, cannot be verified the error is [ErrDamaged], and the times are those that
-	// can be. After any other error NewLogins or Take fails.
+	// Load returns the times of the record, in any order, or none if there is no record yet. Each Logins.Take
+	// calls it, because another process may have written the record. If any of it cannot be verified the error
+	// is [ErrDamaged], and the times are those that can. After any other error NewLogins or Take fails.
 	Load() ([]time.Time, error)
 
-	// Save replaces the record. When it has returned nil the record must survive a crash of the
-	// process and of the machine. A crash during Save must leave the old record or the new one. Save
-	// may keep times, which does not change. Save gets no context, because after a canceled Save the record would
-	// be unknown. A store that may hang must limit the time of its Save. Save may round times to
-	// seconds.
+	// Save replaces the record. Once it has returned nil the record must survive a crash of the process and of
+	// the machine; a crash during Save must leave the old record or the new one. Save may retain times, and
+	// round them to seconds. It gets no context, because a canceled Save would leave the record unknown: a
+	// store that may hang must limit its time.
 	Save(times []time.Time) error
 }
 
-// SharedLogins counts the logins of several processes, such as redisgate.Logins does. It is safe for concurrent
-// use. It keeps the logins over restarts too.
+// SharedLogins counts the logins of several processes, across restarts, as redisgate.Logins does. It must
+// be safe for concurrent use.
 type SharedLogins interface {
-	// Take takes a login, and reports whether it did: none is left if any of the windows is full. Counting and
-	// taking are one step for all processes. After an error the caller must not log in.
+	// Take takes a login atomically among all processes, and reports false if any of the windows is full.
+	// After an error the caller must not log in.
 	Take(ctx context.Context, windows []Window) (taken bool, err error)
 
-	// Recent returns the logins of all processes that are known, the oldest first, without waiting. Times are on
-	// the clock of this process, and nobody changes the slice. While the logins cannot be counted Recent
-	// returns an error with the time at which that may change. It must not call the Logins.
+	// Recent returns the known logins of all processes, the oldest first, without blocking. Times are on the
+	// clock of this process, and the slice is never modified. While logins cannot be counted it returns an
+	// error with the time at which that may change. It must not call the Logins.
 	Recent() ([]time.Time, *LoginError)
 }
 
-// ErrDamaged says that the record of a [LoginStore] cannot be verified.
+// ErrDamaged means that the record of a [LoginStore] cannot be verified.
 var ErrDamaged = errors.New("the record of logins is damaged")
 
-// ErrOtherWriter says that another process has written the record of a [LoginStore] that this
-// process uses. The logins of that process count, but two logins at the same moment may go
-// unnoticed.
+// ErrOtherWriter means that another process has written the record of a [LoginStore] in use by this one: see
+// [Logins].
 var ErrOtherWriter = errors.New("another process has written the record of logins: " +
 	"use a record for each process, or count the logins of both by redisgate.Logins")
 
-// NewLogins returns a Logins that knows the logins in the store. The error names the option that is wrong, or
-// is that of the store. A damaged record is no such error: it counts as N logins of the shortest window, made
-// now, beside the logins that can be verified. Until these are over [Logins.Damage], and each [LoginError],
-// say what is damaged.
+// NewLogins returns a Logins with the logins in the store. The error names the invalid option, or is that of
+// the store. A damaged record is no error: it counts as N logins of the shortest window, made now, in addition
+// to those verified. Until these expire [Logins.Damage], and each [LoginError], report the damage.
 func NewLogins(o *LoginsOptions) (*Logins, error) {
 	switch {
 	case o == nil || len(o.Windows) == 0:
@@ -244,11 +230,10 @@ func within(times []time.Time, per time.Duration, now time.Time) []time.Time {
 	return times[first:]
 }
 
-// Take takes a login, which the caller makes next. It waits only for other calls and for the store. It
-// returns a [*LoginError] if no login is left, or if the store fails; then the caller must not log in. When ctx
-// ends before it is this call's turn, Take returns the cause of ctx. Take may take a reserved login. If ctx
-// is the context of a dial, or made from it, Take ends the reservation of that dial. A login cannot be given back, because the server may have
-// counted it.
+// Take takes a login, possibly a reserved one, which the caller makes next. It waits only for other calls and
+// for the store. It returns a [*LoginError] if no login is left or the store fails, and the cause of ctx if
+// ctx is done before its turn; then the caller must not log in. If ctx derives from the context of a dial,
+// Take ends the reservation of that dial. A login cannot be returned, because the server may have counted it.
 func (l *Logins) Take(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -284,7 +269,7 @@ func (l *Logins) Take(ctx context.Context) error {
 	return nil
 }
 
-// endReservation ends the reservation of the dial that ctx belongs to: its value for l is the function that does so.
+// endReservation ends the reservation of the dial that ctx belongs to, by the function that is its value for l.
 func (l *Logins) endReservation(ctx context.Context) {
 	if release, ok := ctx.Value(l).(func()); ok {
 		release()
@@ -353,8 +338,8 @@ func (l *Logins) short(taken []time.Time, n int, now time.Time) *LoginError {
 	return &LoginError{Next: next, Err: l.damaged(now), now: l.o.Now}
 }
 
-// fits returns when n events more may happen, after those in taken: now, or when enough of them have left the window. If
-// some of the n themselves would have to leave it, the result is a time at which they may have.
+// fits returns when n events more may happen, after those in taken: now, or when enough of them have left the
+// window. If some of the n themselves would have to leave it, the result is a time at which they may have.
 func (w *Window) fits(taken []time.Time, n int, now time.Time) time.Time {
 	over := len(taken) + n - w.N // so many of taken must have left
 	switch {
@@ -366,7 +351,7 @@ func (w *Window) fits(taken []time.Time, n int, now time.Time) time.Time {
 	return taken[over-1].Add(w.Per)
 }
 
-// Free returns how many logins may be made now, those included that are reserved.
+// Free returns how many logins may be made now, including reserved ones.
 func (l *Logins) Free() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -381,10 +366,8 @@ func (l *Logins) Free() int {
 	return max(0, free)
 }
 
-// Damage returns the error of a record that was damaged, until the logins that stand for the lost ones are
-// over: see [NewLogins]. It is [ErrDamaged]. Otherwise, while logins count that another process has
-// written to the record, Damage returns [ErrOtherWriter]. Damage returns nil if there is no such
-// error.
+// Damage returns [ErrDamaged] until the logins that stand for those lost expire (see [NewLogins]); otherwise
+// [ErrOtherWriter] while logins count that another process has written; otherwise nil.
 func (l *Logins) Damage() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

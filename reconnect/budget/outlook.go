@@ -2,16 +2,16 @@ package budget
 
 import "time"
 
-// Outlook says what dials wait for at a [Gate] whose host is down: the next probe.
+// Outlook describes the next probe that dials wait for at a [Gate] whose host is down.
 type Outlook struct {
-	Err     error     // of the last dial that counts against the host; nil: that dial came by Acquire, whose done takes no error
-	Next    time.Time // when the next probe may begin, if no dial joins or leaves before; zero: a probe is under way
-	By      string    // the name of the connection that probes, or that probes next; empty: it has no name, or no dial waits
-	Waiting int       // how many dials wait
-	Gate    *Gate     // at which they wait
+	Err     error     // of the last dial that counts against the host; nil if that came by Acquire
+	Next    time.Time // when the next probe may begin, unless a dial joins or leaves; zero: one is in progress
+	By      string    // name of the connection that probes, now or next; "": unnamed, or no dial waits
+	Waiting int       // waiting dials
+	Gate    *Gate     // where they wait
 }
 
-// Outlook returns what is known of a host that is down, or nil if the host is up or unknown.
+// Outlook returns the outlook of a host that is down, or nil if it is up or unknown.
 func (g *Gate) Outlook(host string) *Outlook {
 	g.mu.Lock()
 	defer g.mu.Unlock()

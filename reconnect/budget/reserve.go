@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// BeforeDial returns nil if a connection may dial now, or an error that says when it may log in. cause is why the last
-// session of the connection ended, or its last dial failed. The cause becomes Err of the error, unless there is another
-// Err. BeforeDial of a nil Logins returns nil.
+// BeforeDial returns nil if a connection may dial now, or an error that says when it may log in. cause, why
+// its last session ended or dial failed, becomes Err of the error unless there is another. A nil Logins
+// returns nil.
 func (l *Logins) BeforeDial(cause error) *LoginError {
 	short, _, _ := l.ask(cause, false)
 	return short
 }
 
-// Reserve is BeforeDial for a connection that dials at once. It reserves a login, so that other connections of the
-// process do not dial for it. The supervisor of package reconnect calls Reserve. The caller must call release when it
-// has taken the login, or will not take one. A second call of release does nothing.
+// Reserve is like BeforeDial for a connection that dials immediately, and reserves a login, so that other
+// connections of the process do not dial for it. Package reconnect calls it. The caller must call release when
+// it has taken the login, or will not take one. Further calls do nothing.
 //
-// If all logins that are left are reserved, or none is left, short says when there will be one, even if all reserved
-// logins are taken; ended is closed when the next reservation ends.
+// If no unreserved login is left, short says when there will be one, even if all reserved logins are taken;
+// ended is closed when the next reservation ends.
 func (l *Logins) Reserve(cause error) (release func(), short *LoginError, ended <-chan struct{}) {
 	short, reserved, ended := l.ask(cause, true)
 	release = func() {}

@@ -7,35 +7,31 @@ import (
 	"time"
 )
 
-// Window is a rolling window: at most N events in any interval of the length Per, wherever
-// the interval begins. Venues and APIs limit messages and connections in this way, and
-// close the connection of a client that exceeds the limit. A token bucket is no
-// substitute, because it lets a burst out on top of its rate: a bucket of 5/s can let 9
-// events out within a second.
+// Window is a rolling window: at most N events in any interval of length Per, wherever it begins, as venues and
+// APIs limit messages and connections. A token bucket is no substitute: one of 5/s can pass a burst of 9 events
+// within a second.
 //
 //	w := budget.Window{N: 5, Per: time.Second}
 //	if at := w.At(now); at.After(now) { wait until at }
 //	do it
 //	w.Take(time.Now())
 //
-// An interval includes its beginning and not its end. The other end of a network may see events closer
-// together than they were, because the first of them was delayed. Leave room for that: make Per longer
-// by as much as the delay varies, or halve N if the delay varies by less than Per. A slightly smaller
-// N is no room, because a burst that is delayed may meet the next burst.
+// An interval includes its beginning and not its end. A peer sees a delayed event closer to the next, so make
+// Per longer by the variation of the delay, or halve N if it varies by less than Per. A slightly smaller N is not
+// enough, because a delayed burst may meet the next.
 //
-// A Window does not wait, and gets the time as an argument. It belongs to one goroutine. It
-// remembers at most N instants, in 8 bytes each. A Window may be copied, and N and Per may change, only
-// before its first use.
+// A Window does not wait. It is not safe for concurrent use. It stores at most N instants of 8 bytes. It may be
+// copied, and N and Per may change, only before first use.
 type Window struct {
-	N   int           // the most events in an interval; 0, and negative: no limit
-	Per time.Duration // the length of the interval
+	N   int           // maximum number of events in an interval; 0, and negative: no limit
+	Per time.Duration // length of the interval
 
 	base  time.Time // of the instants
 	taken []int64   // instants of the last N events at most, in ns since base, in order from next on, cyclically
 	next  int       // the oldest of them, once there are N
 }
 
-// Validate returns an error if N or Per is negative, or if only one of them is set.
+// Validate returns an error if N or Per is negative, or only one of them is set.
 func (w *Window) Validate() error {
 	switch {
 	case w.N < 0:
@@ -48,8 +44,7 @@ func (w *Window) Validate() error {
 	return nil
 }
 
-// At returns when the next event may happen: now, or when the oldest of the last N leaves
-// the window. At notes no event.
+// At returns when the next event may happen: now, or when the oldest of the last N leaves the window.
 func (w *Window) At(now time.Time) time.Time {
 	if w.N <= 0 || len(w.taken) < w.N {
 		return now
@@ -76,8 +71,7 @@ func (w *Window) Free(now time.Time) int {
 	return free
 }
 
-// Take notes an event that has happened now. It does not ask whether the event might happen: an event
-// beyond the limit counts as well.
+// Take records an event at now, even beyond the limit.
 func (w *Window) Take(now time.Time) {
 	if w.N <= 0 {
 		return
