@@ -9,68 +9,62 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Answer is the answer of the venue to a request, as Options.Answer has read it from a message.
+// Answer is the venue's answer to a request, as parsed by Options.Answer.
 //
-// An answer counts for the session that received it. An answer belongs to the request with the same
-// ID; without ID, to the requests for Keys (and Op, if set); without both, to the only request on its
-// way, if Options.InFlight is 1. An answer that belongs to no request on its way confirms nothing:
-// [Stats].Strays counts it. Limits:
+// An answer counts only for the session that received it. It belongs to the request with the same ID; without
+// ID, to the requests for Keys (and Op, if set); without both, to the only request in flight, if
+// Options.InFlight is 1. [Stats].Strays counts answers to no request in flight, which confirm nothing. Limits:
 //
-//   - By Keys alone, a late answer looks like the answer to the next request of the same kind for
-//     the same key.
-//   - Without ID and Keys, the answer after a missing answer ends the session, because nothing shows
-//     to which of the two requests it belongs.
-//   - An answer with an unknown ID goes on to the other layers and to the reader.
+//   - By Keys alone, a late answer looks like the answer to the next request of the same kind for the same
+//     key.
+//   - Without ID and Keys, the answer after a missing one ends the session, because it may belong to either
+//     request.
+//   - An answer with an unknown ID is passed to the other layers and to the reader.
 type Answer[K comparable] struct {
-	ID string // Request.ID; "": the venue does not repeat the id
-	Op Op     // Request.Op, if there is no ID; 0: the venue does not say
+	ID string // Request.ID, or "" if the venue does not repeat it
+	Op Op     // Request.Op, used if there is no ID; 0 if unknown
 
-	// Keys are the keys of the answer, for a venue that answers key by key, or names the keys. Each
-	// must equal a key of the request, even if the venue writes the key in another way. Default: all
-	// keys of the request that are not answered yet.
+	// Keys are the keys of the answer, each equal to a key of the request even if the venue spells it
+	// differently. Default: all unanswered keys of the request.
 	Keys []K
 
-	// Err says that the venue has refused, and why. If the venue refuses several keys at once, they
-	// are asked for in two halves, because the error may be about one key. If Err says how long to
-	// wait (see [backoff.RetryAfter]), a ready session asks for nothing before that. Return
-	// [ErrAlready] for "already subscribed" and "not subscribed", because a request whose answer was
-	// lost is sent twice. Default: the venue has agreed.
+	// Err says why the venue has refused; nil means that it has agreed. If it refuses several keys together,
+	// they are requested in two halves. If Err says how long to wait (see [backoff.RetryAfter]), a ready
+	// session requests nothing before that. Return [ErrAlready] for "already subscribed" and "not subscribed":
+	// a request whose answer was lost is sent twice.
 	Err error
 
-	// Refused are the keys that the venue has refused, with Err. The venue has agreed to the other
-	// Keys. Default: all Keys, if there is an Err.
+	// Refused are the keys refused with Err; the venue has agreed to the other Keys. Default: all, if Err is
+	// set.
 	Refused []K
 
-	// Tag is the name that the venue gives to the subscription, as Ethereum nodes do. The answer
-	// must be about one key. Request.Tags has the tag when the key is removed, and [Set.ByTag]
-	// finds the key. A tag is valid in its session only. Default: none.
+	// Tag is the venue's name for the subscription to one key. Request.Tags has it when the key is removed, and
+	// [Set.ByTag] finds the key. A tag is valid only in its session.
 	Tag string
 
-	// Ended says that the venue has ended the subscriptions to Keys without a request, because of
-	// Err (default: [ErrEnded]). Keys must be set. Each key is then treated as refused.
+	// Ended says that the venue has ended the subscriptions to Keys, which must be set, without a request,
+	// because of Err (default: [ErrEnded]). Each key is then treated as refused.
 	Ended bool
 
-	// Completed says that the venue has ended the subscriptions to Keys without a request, because their
-	// streams are complete (the complete of graphql-ws): nothing is wrong. Keys must be set. Each key
-	// is removed as by [Set.Replace], however often it was added, and costs no request: it is no
-	// rejection, OnReject is not asked, and no session asks for it until it is added again. Set.Wait
-	// returns [ErrNotWanted].
+	// Completed says that the venue has ended the subscriptions to Keys, which must be set, because their
+	// streams are complete (as in graphql-ws). Each key is removed as by [Set.Replace], however often it was
+	// added. This costs no request and is no rejection: OnReject is not called, and no session requests the key
+	// until it is added again. Set.Wait returns [ErrNotWanted].
 	Completed bool
 
-	// Deliver passes the message on to the reader of the Conn as well, because it has data, too.
+	// Deliver also passes the message to the reader of the Conn.
 	Deliver bool
 }
 
-// ErrAlready is for Answer.Err, as it is or wrapped, if the venue refuses to subscribe to a subscribed
-// key, or to unsubscribe from a key that is not subscribed. For one key ErrAlready counts as an
-// agreement. A batch that was refused with ErrAlready is divided like any other batch.
+// ErrAlready is for Answer.Err, possibly wrapped, if the venue refuses to subscribe to a subscribed key, or to
+// unsubscribe from one that is not subscribed. For one key it counts as agreement. A batch refused with
+// ErrAlready is divided like any other.
 var ErrAlready = errors.New("already in the requested state")
 
-// ErrEnded is the error of a [Rejection] if the venue has ended a subscription without a request, and
-// the answer does not say why.
+// ErrEnded is the error of a [Rejection] if the venue has ended a subscription and Answer.Err is nil.
 var ErrEnded = errors.New("the venue has ended the subscription")
 
-// ErrNoAnswer is the error of a [Rejection] if the venue has not answered twice.
+// ErrNoAnswer is the error of a [Rejection] after two missing answers.
 var ErrNoAnswer = errors.New("no answer")
 
 var (

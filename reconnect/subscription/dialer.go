@@ -14,19 +14,17 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message.
-// The Dialer dials by d, with up to most of the wanted keys (0: all) in the context of the dial,
-// essential keys first: see [KeysFrom]. The session holds these keys from its beginning. Other keys
-// are asked for, and keys that were removed during the dial are removed, by messages. Exceptions:
+// Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message. It dials
+// by d. The context of a dial has the wanted keys, essential keys first, or only the first of them if most limits
+// their number (0 or less: it does not): see [KeysFrom]. The session holds these keys from its beginning. Messages
+// request other keys, and remove those removed during the dial. Exceptions:
 //
-//   - A key that was refused is not in the URL until the venue agrees to the key, because a refused
-//     URL does not show which key is to blame.
-//   - If a dial with keys is refused (see [backoff.ClassSlow] and [backoff.ClassStop]), dials have no
-//     keys until one session was ready. After two refusals in a row it takes two sessions, then
-//     four, up to 64. An error that is Local, such as a name that does not exist, is no refusal.
+//   - A key that was refused is not in the URL until the venue agrees to it.
+//   - If a dial with keys is refused ([backoff.ClassSlow] or [backoff.ClassStop], unless Local), dials have no
+//     keys until one session was ready. After two refusals in a row it takes two sessions, then four, up to 64.
 //
-// d must not be nil. The connections of d must be comparable, as pointers are. The result has the
-// methods Validate, Host, Endpoint and DialTimeout, which call the methods of d if d has them.
+// d must not be nil, and its connections must be comparable, as pointers are. The result has the methods
+// Validate, Host, Endpoint and DialTimeout, which call those of d, if any.
 func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	if most <= 0 {
 		most = math.MaxInt
@@ -34,9 +32,9 @@ func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	return &urlDialer[K]{set: s, below: d, most: most}
 }
 
-// KeysFrom returns the keys for the URL of a dial by [Set.Dialer], nil if there are none. ctx is the
-// context of the dial, which dialer.WebSocket.Prepare gets. Prepare must put exactly these keys into the
-// URL. The slice must not be changed.
+// KeysFrom returns the keys for the URL of a dial by [Set.Dialer], or nil. ctx is the context of the dial, as
+// passed to dialer.WebSocket.Prepare, which must put exactly these keys into the URL. The slice must not be
+// modified.
 func KeysFrom[K comparable](ctx context.Context) []K {
 	keys, _ := ctx.Value(keysKey[K]{}).([]K)
 	return keys

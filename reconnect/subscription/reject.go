@@ -23,19 +23,17 @@ type Decision uint8
 
 // The decisions.
 const (
-	// DecisionRetry asks for the key again after a wait: see Options.Backoff. The wait goes on from
-	// session to session, so that a refused key costs each session little.
+	// DecisionRetry requests the key again after a wait, which continues across sessions: see
+	// Options.Backoff.
 	DecisionRetry Decision = iota
 
-	// DecisionDrop gives the key up until the key is added again. A key whose request was not
-	// answered may be subscribed all the same, so it is removed at the venue. The Tries of the
-	// removal count from 1, and errors of the removal do not replace the reason for which the key
-	// was given up. After a removal (OpUnsubscribe) DecisionDrop counts the key as removed.
+	// DecisionDrop gives the key up until it is added again. After a missing answer it is removed at the venue.
+	// The Tries of the removal count from 1, and its errors do not replace the reason for giving up. After a
+	// removal (OpUnsubscribe) DecisionDrop counts the key as removed.
 	DecisionDrop
 
-	// DecisionRedial ends the session. The next session asks for the key after the wait of
-	// DecisionRetry, so that a key which is always refused makes no loop of dials. A mark of package
-	// backoff on the error counts for the redial: [backoff.Permanent] ends the Conn.
+	// DecisionRedial ends the session. The next one requests the key after the wait of DecisionRetry. A mark of
+	// package backoff on the error counts for the redial: [backoff.Permanent] ends the Conn.
 	DecisionRedial
 )
 
@@ -51,13 +49,13 @@ func (d Decision) String() string {
 	return "unknown"
 }
 
-// RejectedError says that keys were refused, or not answered. [Set.Wait] and [Set.Synced] return a
-// RejectedError, and a session that [DecisionRedial] ends has one as its cause. Session, Tries and Err
-// are about the last rejection of one of the keys.
+// RejectedError reports that keys were refused or not answered. It is returned by [Set.Wait] and [Set.Synced],
+// and is the cause of a session ended by [DecisionRedial]. Session, Tries and Err are about the last
+// rejection.
 type RejectedError struct {
-	Keys    int    // how many keys
-	Session uint64 // the session of the request
-	Tries   int    // how often the key was rejected in a row
+	Keys    int    // number of keys
+	Session uint64 // session of the request
+	Tries   int    // see [Rejection]
 	Err     error  // why
 }
 

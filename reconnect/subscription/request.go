@@ -10,13 +10,13 @@ import (
 // Op is the operation of a request.
 type Op uint8
 
-// The operations. The zero Op is neither: in an [Answer] it means that the answer does not say.
+// The operations. In an [Answer] the zero Op means unknown.
 const (
-	OpSubscribe   Op = 1 + iota // the venue is to send the data of the keys
-	OpUnsubscribe               // the venue is to stop sending the data of the keys
+	OpSubscribe   Op = 1 + iota // request the data of the keys
+	OpUnsubscribe               // stop the data of the keys
 )
 
-// String returns "subscribe" or "unsubscribe", which many venues want in the request.
+// String returns "subscribe" or "unsubscribe".
 func (o Op) String() string {
 	switch o {
 	case OpSubscribe:
@@ -31,13 +31,13 @@ func (o Op) String() string {
 type Request[K comparable] struct {
 	Op Op
 
-	// ID names the request. ID is a decimal number, from "1" on, that no other request of this Set
-	// has in any session. Encode may set another id, such as a UUID, or an id that differs from the
-	// ids of another layer. Encode must not repeat an id.
+	// ID is a decimal number, from "1" on, that no other request of this Set has in any session. Encode may
+	// set another, such as a UUID or one that differs from the ids of another layer, but must not repeat an
+	// id.
 	ID string
 
 	Keys []K      // never empty
-	Tags []string // with OpUnsubscribe: the Answer.Tag of each key, "" for a key without; nil if the session has no tags
+	Tags []string // with OpUnsubscribe: the Answer.Tag of each key, or ""; nil if the session has no tags
 }
 
 // request is a Request on its way.

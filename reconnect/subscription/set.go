@@ -11,12 +11,10 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Set is a set of keys to which one [reconnect.Conn] is to be subscribed. The keys are wanted until
-// they are removed, whatever happens to the connection. Any goroutine may call the methods of a Set.
-// A Set ends with its Conn.
+// Set is a set of keys to which one [reconnect.Conn] is to be subscribed, whatever happens to the connection. A
+// Set is safe for concurrent use, and ends with its Conn.
 //
-// A key names one subscription at the venue: a symbol, or a struct of a channel and a symbol. A key must
-// equal itself, which a NaN does not.
+// A key names one subscription at the venue, such as a symbol. It must equal itself, which a NaN does not.
 type Set[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
@@ -40,8 +38,8 @@ type Set[K comparable] struct {
 	stats   Stats
 }
 
-// New returns a Set without keys. The error names the option that is wrong. Put the [Set.Layer] into
-// the Layers of one Conn.
+// New returns an empty Set, or an error that names the invalid option. Put its [Set.Layer] into the Layers of
+// one Conn.
 func New[K comparable](o *Options[K]) (*Set[K], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -52,14 +50,13 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 	return s, nil
 }
 
-// Layer returns the layer for the Options of the Conn. [reconnect.New] returns an error if another
-// Conn has the layer already.
+// Layer returns the layer for the Options of the Conn. [reconnect.New] returns an error if another Conn has
+// it.
 func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 
-// Add wants keys. A key is wanted until Remove was called for the key as often as Add, or Replace was
-// called without the key. Add returns at once: the venue is asked when a session is ready, in the order
-// in which the keys were added, essential keys first. A key that was given up (see [DecisionDrop]) is
-// asked for again. Give all keys that you know to one call, so that the first batch is full.
+// Add wants keys. It does not block. A key is wanted until Remove was called for it as often as Add, or Replace
+// without it. Keys are requested when a session is ready, in order, essential keys first. A key that was given
+// up (see [DecisionDrop]) is requested again. Add all known keys in one call, so that the first batch is full.
 func (s *Set[K]) Add(keys ...K) {
 	essential := s.essential(keys)
 	s.mu.Lock()
@@ -70,8 +67,8 @@ func (s *Set[K]) Add(keys ...K) {
 	s.kick()
 }
 
-// Remove takes back one Add of each key. When no Add is left, the key is removed at the venue, if a
-// session may hold the key. A key that is not wanted is ignored.
+// Remove undoes one Add of each key. After the last the key is removed at the venue, if a session may hold it.
+// Keys that are not wanted are ignored.
 func (s *Set[K]) Remove(keys ...K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +80,8 @@ func (s *Set[K]) Remove(keys ...K) {
 	s.kick()
 }
 
-// Replace wants exactly these keys. A key that was wanted before needs as many calls of Remove as
-// before, and a new key needs one. A key that was wanted and was given up (see [DecisionDrop]) stays
-// given up.
+// Replace wants exactly these keys. A key that was wanted before needs as many calls of Remove as before, a
+// new key one. A wanted key that was given up (see [DecisionDrop]) stays given up.
 func (s *Set[K]) Replace(keys ...K) {
 	essential := s.essential(keys)
 	stay := make(map[K]struct{}, len(keys))

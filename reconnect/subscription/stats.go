@@ -1,12 +1,12 @@
 package subscription
 
-// Stats are counts since [New], and numbers of keys now.
+// Stats are counts since [New], and current numbers of keys.
 type Stats struct {
-	Strays     uint64 // answers that belong to no request on its way: late, repeated, or for another session
+	Strays     uint64 // answers to no request in flight: late, repeated, or of another session
 	Unanswered uint64 // requests without an answer in time
-	Refusals   uint64 // refusals of a key, and subscriptions that the venue has ended
+	Refusals   uint64 // refusals of a key, and subscriptions ended by the venue
 
-	Wanted int // keys that are wanted
+	Wanted int
 	Held   int // keys that the newest ready session holds, wanted or not
 }
 
@@ -30,11 +30,10 @@ func (s *Set[K]) Stats() Stats {
 type Item[K comparable] struct {
 	Key   K
 	State State
-	Err   error // of the last rejection since the key was held; nil: none
+	Err   error // last rejection since the key was held, or nil
 }
 
-// Snapshot returns all keys that are wanted, or that a session may hold, in the order in which the keys
-// were added.
+// Snapshot returns all keys that are wanted, or that a session may hold, in the order of their addition.
 func (s *Set[K]) Snapshot() []Item[K] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +47,7 @@ func (s *Set[K]) Snapshot() []Item[K] {
 	return items
 }
 
-// ByTag returns the key to which the venue has given a tag in a session: see Answer.Tag. ByTag knows the
-// tag before the message after the answer is read.
+// ByTag returns the key with this Answer.Tag in a session, known before the message after the answer is read.
 func (s *Set[K]) ByTag(session uint64, tag string) (k K, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// State is the state of a key in the newest session that is ready.
+// State is the state of a key in the newest ready session.
 type State uint8
 
 // The states.
 const (
 	StateNone     State = iota // not wanted, and no session holds the key
-	StateWaiting               // wanted; the key waits for a session, or for its turn
-	StateAsked                 // wanted; the request waits for its answer
-	StateHeld                  // wanted, and the venue has agreed
-	StateRejected              // wanted; the venue has refused or not answered, and is asked again
+	StateWaiting               // wanted, and waiting for a session or for its turn
+	StateAsked                 // wanted, and requested but not answered
+	StateHeld                  // wanted, and agreed by the venue
+	StateRejected              // wanted, but refused or not answered; is requested again
 	StateDropped               // wanted, but given up: see [DecisionDrop]
-	StateLeaving               // not wanted, but a session may still hold the key
+	StateLeaving               // not wanted, but a session may still hold it
 )
 
 func (s State) String() string {
@@ -65,18 +65,17 @@ func (s *Set[K]) state(e *entry[K]) State {
 	return StateWaiting
 }
 
-// Wait waits until the newest session that is ready holds the key. It returns one of these errors:
+// Wait waits until the newest ready session holds the key. It returns one of these errors:
 //
-//   - a *[RejectedError] when the venue has refused the key, at once if the key waits for its next try.
-//     The Set asks for the key again all the same.
+//   - a *[RejectedError] if the venue has refused the key, immediately if the key waits for its next request.
+//     The Set requests it again nevertheless.
 //   - [ErrNotWanted] if the key is not wanted, or is removed meanwhile.
-//   - an error that wraps the cause of ctx when ctx ends.
+//   - an error that wraps the cause of ctx if ctx is done.
 //   - the error of the Conn when the Conn ends.
-//   - an error at once in a callback of the Conn, with the context of the callback.
+//   - an error immediately in a callback of the Conn, with the callback's context.
 //
-// Wait works in the goroutine that reads the messages of the Conn, because answers do not go through
-// the inbox. Exception: while the inbox is full and blocks, no answer is read. So read in another
-// goroutine while you wait, or give ctx an end.
+// Wait may be called in the goroutine that reads from the Conn, because answers bypass the inbox. But while
+// the inbox is full and blocks, no answer is read: then read in another goroutine, or give ctx a deadline.
 func (s *Set[K]) Wait(ctx context.Context, k K) error {
 	return s.await(ctx, func() (bool, error) {
 		e := s.entries[k]
@@ -96,9 +95,8 @@ func (s *Set[K]) Wait(ctx context.Context, k K) error {
 	})
 }
 
-// Synced waits until the newest session that is ready holds all wanted keys, and no session holds
-// another key. Synced returns a *[RejectedError] if all missing keys were refused or given up. [Set.Wait]
-// describes the other errors, and calls in the goroutine that reads.
+// Synced waits until the newest ready session holds all wanted keys, and no session holds another. It returns
+// a *[RejectedError] if all missing keys were refused or given up. Otherwise it is like [Set.Wait].
 func (s *Set[K]) Synced(ctx context.Context) error {
 	return s.await(ctx, func() (bool, error) {
 		open, refused := s.missing()
