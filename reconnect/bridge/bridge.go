@@ -13,8 +13,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Bridge reads the streams of a Conn, and fetches the missed items of a stream, or a snapshot. Its
-// reader gets one sequence of events, in which the items of each stream are in order, each once.
+// Bridge reads the streams of a Conn, and fetches missed items or snapshots.
 //
 //	b, err := bridge.New(&bridge.Options[string, Trade]{
 //		Parse: parseTrade, // a message: which stream, which number
@@ -25,7 +24,7 @@ import (
 //	}
 //	for e, err := range b.Events(ctx, feed) { // feed is a *reconnect.Conn
 //		if err != nil {
-//			return err // ctx has ended, or the Conn
+//			return err // ctx or the Conn is done
 //		}
 //		switch e.Kind {
 //		case bridge.EventLive, bridge.EventPast:
@@ -41,23 +40,16 @@ import (
 //		}
 //	}
 //
-// A stream becomes stale in four ways:
+// A stream becomes stale at a number that shows a gap, at an item of another epoch, at a seam that is neither
+// Resumed nor, for a stream with numbers, Overlapped, and by [Bridge.Refetch]. Its live messages are then held,
+// and pages of the past are fetched until they meet the held messages. Live messages without a missing number
+// close the gap, too. Other streams continue meanwhile.
 //
-//   - The number of an item shows that numbers are missing.
-//   - An item has another epoch.
-//   - A seam comes that is not Resumed; for a stream with numbers it must not be Overlapped either.
-//   - [Bridge.Refetch] is called.
+// Duplicates are recognized by number only. An item without a number (Last is 0) is passed on immediately if
+// its stream has numbers. In a stream without numbers, which begins with a snapshot as any stream does, it is
+// held while the stream is stale; some changes may then come twice, in the snapshot and after it.
 //
-// While a stream is stale its live messages are held, and pages of the past are fetched until they meet
-// the held messages. Live messages that leave no number out close the gap, too. Other streams go on
-// meanwhile.
-//
-// The Bridge recognizes duplicates by number only. An item without a number (Last is 0) is passed on
-// immediately if its stream has numbers. In a stream without numbers, which begins with a snapshot
-// as any stream does, the item is held while the stream is stale; some changes may then come twice,
-// in the snapshot and after it.
-//
-// One goroutine ranges over Events. Any goroutine may call the other methods.
+// One goroutine ranges over Events. Other methods may be called from any goroutine.
 type Bridge[K comparable, T any] struct {
 	o      Options[K, T]
 	turn   atomic.Bool // a goroutine ranges over Events
@@ -84,21 +76,20 @@ type Bridge[K comparable, T any] struct {
 // amount is a number of messages, and of bytes.
 type amount struct{ messages, bytes int }
 
-// Source is where a [Bridge] reads from. A [*reconnect.Conn] is one.
+// Source is where a [Bridge] reads from, such as a [*reconnect.Conn].
 type Source interface {
-	// Read returns the next message, or an error. A *[reconnect.Seam] is an item of the stream. If
-	// ctx ends, Read returns the error or the cause of ctx, or an error that wraps one of them: the
-	// Bridge ends ctx when there is something else to do, and then reads again. Any other error ends
-	// the loop over Events.
+	// Read returns the next message, or an error. A [*reconnect.Seam] is an item of the stream. When ctx is
+	// done, Read returns the error or cause of ctx, or wraps one of them: the Bridge cancels ctx when there is
+	// other work, and then reads again. Any other error ends the loop over Events.
 	Read(ctx context.Context, buf []byte) (reconnect.Message, error)
 
-	// Await and State do what the methods of reconnect.Conn do.
+	// Await and State behave as the methods of [reconnect.Conn].
 	Await(ctx context.Context, s reconnect.State) error
 	State() reconnect.State
 }
 
-// New makes a Bridge. A Bridge need not be closed: all that Events starts ends with its loop. The error
-// names the option that is wrong.
+// New makes a Bridge. It need not be closed: all that Events starts ends with its loop. The error names the
+// wrong option.
 func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -109,13 +100,12 @@ func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 }
 
 // Events returns the events of a source. An error is the last pair: the cause of ctx, or the error of
-// source.Read. While the reader takes no event, the Bridge does not read. If another goroutine ranges
-// over Events, the first pair is an error.
+// source.Read. While the reader takes no event, the Bridge does not read. If another goroutine is ranging over
+// Events, the first pair is an error.
 //
-// At the end of the loop the running calls of Past, Snapshot and Ask are canceled, and the loop waits
-// until they have returned. Events that were not taken are kept. The next call of Events continues with
-// them, and fetches the stale streams again. If its source is another one, every stream is stale at
-// first. A source that == cannot compare counts as another one.
+// When the loop ends, running calls of Past, Snapshot and Ask are canceled and waited for. Events that were not
+// taken are kept for the next loop, which fetches the stale streams again. If its source is another one, or not
+// comparable with ==, every stream is stale at first.
 func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Event[K, T], error] {
 	return func(yield func(Event[K, T], error) bool) {
 		if b.turn.Swap(true) {
@@ -132,14 +122,12 @@ func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Even
 	}
 }
 
-// Follow begins a stream at a place that was stored, before a message of the stream has come. The
-// stream is stale until the items after the place were fetched. A zero Cursor is the beginning of the
-// stream: a snapshot if there is Snapshot or Ask, and otherwise the number 1.
+// Follow begins a stream at a stored cursor, before its first message. The stream is stale until the items
+// after the cursor are fetched. A zero Cursor is the beginning: a snapshot if Snapshot or Ask is set, and
+// otherwise the number 1. Without Follow a stream begins when its first message comes: with a snapshot if
+// Snapshot or Ask is set, and otherwise with that message.
 //
-// A stream that is not followed begins when its first message comes: with a snapshot if there is
-// Snapshot or Ask, and otherwise with that message.
-//
-// It is an error if the stream has begun already, or if there are Options.Streams streams.
+// Follow returns an error if the stream has begun already, or if there are Options.Streams streams.
 func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,16 +147,13 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	return nil
 }
 
-// Refetch fetches a stream once more from its cursor on, because items may be missing: for instance when
-// its subscription is confirmed after the session was ready (see Options.AwaitSubscribed). A stream that
-// has not begun begins as if by Follow with a zero Cursor. If there are Options.Streams streams already,
-// Refetch does nothing.
+// Refetch fetches a stream again from its cursor, because items may be missing, as when its subscription is
+// confirmed after the session was ready (see [Options].AwaitSubscribed). A stream that has not begun begins as
+// if by Follow with a zero Cursor, unless there are Options.Streams streams already.
 //
-// session is the number of the session in which that was so, such as [reconnect.Message].Session of the
-// answer that has confirmed the subscription. The reader may be behind: when it meets the seam of an
-// earlier session, the stream is fetched immediately, because it was subscribed again since. 0 stands
-// for no session. Between two loops, session is taken as one of the next loop's source; one of another source
-// that is given earlier is forgotten when the loop over that source begins.
+// session is the session concerned, such as [reconnect.Message].Session of the confirmation, or 0 for none. If
+// the reader has yet to meet the seam of an earlier session, the stream is fetched at that seam. Between two
+// loops, session refers to the next loop's source; one of another source is forgotten when that loop begins.
 func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,8 +177,8 @@ func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 	b.ring()
 }
 
-// Forget ends a stream, and drops everything that the Bridge has of it, except events that the reader
-// has not taken yet. The next message of the stream begins it anew.
+// Forget ends a stream and drops its data, except events that the reader has not taken yet. The next message of
+// the stream begins it again.
 func (b *Bridge[K, T]) Forget(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -222,12 +207,12 @@ func (b *Bridge[K, T]) forget(key K) {
 // Stats are counts of a [Bridge].
 type Stats struct {
 	Streams int // streams that have begun and were not forgotten
-	Stale   int // streams that are stale
-	Held    int // live messages of all streams that wait for the past
+	Stale   int // stale streams
+	Held    int // live messages that wait for the past
 
 	Fetches uint64 // calls of Past, Snapshot and Ask
-	Failed  uint64 // calls that failed, or did not bring the missing items
-	Dropped uint64 // live messages for which the hold had no room, so that they are fetched
+	Failed  uint64 // calls that failed or did not bring the missing items
+	Dropped uint64 // live messages dropped from the full hold, and fetched instead
 }
 
 // Stats returns the counts.

@@ -1,7 +1,7 @@
 package bridge
 
-// Cursor is a place in a numbered stream: everything up to Offset has come, and nothing is missing
-// before it. So a Cursor does not move over a gap, whatever comes after it.
+// Cursor is a position in a numbered stream: everything up to Offset has come. It does not move over a gap,
+// whatever comes after it.
 //
 //	var at bridge.Cursor // of a reader that has nothing yet
 //	switch at.Take(m.Epoch, m.Number) {
@@ -12,30 +12,28 @@ package bridge
 //	case bridge.PlacementGap:
 //		fetch(at, m.Number) // the numbers between them; then take m again
 //	case bridge.PlacementNewEpoch:
-//		at = bridge.Cursor{Epoch: m.Epoch} // the server counts anew
+//		at = bridge.Cursor{Epoch: m.Epoch} // the server has restarted its numbers
 //	}
 //
-// The zero value is the beginning of a stream whose numbers begin at 1; it takes the epoch of the first
-// number. To begin elsewhere, set Epoch and Offset. A Cursor belongs to one goroutine. Two
-// cursors can be compared by ==.
+// The zero value is the beginning of a stream whose numbers begin at 1; it takes the epoch of the first number.
+// To begin elsewhere, set Epoch and Offset. A Cursor is comparable with ==, but not safe for concurrent use.
 type Cursor struct {
 	Epoch  string // numbers of different epochs cannot be compared; may be empty
-	Offset uint64 // the last number up to which everything has come; 0: nothing has
+	Offset uint64 // last number up to which everything has come; 0: nothing has
 }
 
-// Placement says where a number is from a [Cursor].
+// Placement is the position of a number relative to a [Cursor].
 type Placement uint8
 
 // The placements.
 const (
 	PlacementNext     Placement = iota // the number was due; the Cursor has moved to it
 	PlacementSeen                      // the number has come before
-	PlacementGap                       // numbers are missing before it; the Cursor has not changed
-	PlacementNewEpoch                  // the epoch is another one; the Cursor has not changed
+	PlacementGap                       // numbers are missing before it; the Cursor is unchanged
+	PlacementNewEpoch                  // the epoch is another one; the Cursor is unchanged
 )
 
-// Take says where a number is, and moves the Cursor to the number if it is the next. Take allocates
-// nothing.
+// Take returns the placement of number, and moves the Cursor to it if it is the next. It does not allocate.
 func (c *Cursor) Take(epoch string, number uint64) Placement {
 	p := c.place(epoch, number, number)
 	if p == PlacementNext {
