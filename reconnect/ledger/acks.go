@@ -7,15 +7,13 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// AckedTo says that the peer has acknowledged every message up to the number seq. session is the
-// session that brought the acknowledgement ([reconnect.Message].Session). After AckedTo has returned,
-// no write of these messages begins, but a write that has begun goes on. Two kinds of acknowledgement
-// do nothing: of numbers that were acknowledged before, and by a session from before the peer's present
-// numbers. The error is:
+// AckedTo records that the peer has acknowledged every message up to seq. session is the session that brought
+// the acknowledgement ([reconnect.Message].Session). After AckedTo has returned, no write of these messages
+// begins, but one in progress continues. Numbers that were acknowledged before, and sessions from before the
+// peer's current numbers, are ignored. The error is:
 //
-//   - a *[SeqError] if seq was never sent. The peer is broken; [reconnect.Conn.Redial] is the usual
-//     answer.
-//   - [net.ErrClosed] after the end of the Conn.
+//   - a [*SeqError] if seq was never sent. The peer is broken; the usual reaction is [reconnect.Conn.Redial].
+//   - [net.ErrClosed] once the Conn is done.
 func (l *Ledger) AckedTo(session, seq uint64) error {
 	l.mu.Lock()
 	defer l.unlock()
@@ -26,7 +24,7 @@ func (l *Ledger) AckedTo(session, seq uint64) error {
 	return err
 }
 
-// Acked is AckedTo for one message, for a peer that acknowledges each by itself.
+// Acked is like AckedTo for a peer that acknowledges each message separately.
 func (l *Ledger) Acked(session, seq uint64) error {
 	l.mu.Lock()
 	defer l.unlock()
@@ -61,43 +59,35 @@ func (l *Ledger) ackedTo(seq uint64) {
 	l.setTimer()
 }
 
-// Resume tells the Ledger in OnSession what the peer knows of our messages.
+// Resume tells the Ledger in OnSession what the peer knows of our messages. If the peer has a name for its
+// current state, call ResumeEpoch instead.
 //
-// If same is true, the peer knows our numbers, and acknowledges every message up to the number have.
-// When the session is ready, the messages after have are sent again, in order, before any new message.
-// If have is 0, or Resume is not called, all unacknowledged messages are sent again. A peer
-// that cannot say which messages it has is resumed with have = 0. Do not report a peer that has lost everything by have = 0
-// and same = true, because it would take the next numbers for a gap: call Resume with same = false, or
-// ResumeEpoch.
+// If same is true, the peer knows our numbers, and acknowledges every message up to have. When the session is
+// ready, the messages after have are sent again, in order, before any new message. If have is 0, as for a peer
+// that cannot say which messages it has, or Resume is not called, all unacknowledged messages are. For a peer
+// that has lost everything do not use have = 0 and same = true: it would take the next numbers for a gap.
 //
-// If same is false, the peer has forgotten us: it has lost its state, or our session there was over.
-// When this session is ready, new numbers begin at have+1, which is 1 for most peers, unless
-// Options.OnReset is [ResetKeepNumbers]. OnReset also says what happens to the unacknowledged messages.
-// If the change cannot be stored, the session is ended, and the next session tries again.
+// If same is false, the peer has lost its state, or our session there was over. When this session is ready, new
+// numbers begin at have+1, which is 1 for most peers, unless Options.OnReset is ResetKeepNumbers. OnReset also
+// determines what happens to the unacknowledged messages. If the change cannot be stored, the session is
+// closed, and the next one tries again.
 //
-// The error is a *[SeqError] in two cases:
-//
-//   - have was never sent.
-//   - have is less than what the peer has acknowledged before, in earlier runs of the program too if
-//     there is a Store, and is not 0. The peer has lost messages that the Ledger does not have any more.
-//     If OnSession returns the error, every later session fails too, until the peer finds its messages
-//     again. To go on without them, call Resume with same = false, or use ResetKeepNumbers. This is no
-//     error with ResetKeepNumbers, nor if the session replaces another one that lives, whose later
-//     acknowledgement may have come first.
-//
-// If the peer has a name for its present state, call ResumeEpoch instead.
+// The error is a [*SeqError] if have was never sent, or is not 0 but less than what the peer has acknowledged
+// before, including in earlier runs if there is a Store. In the second case the peer has lost messages that the
+// Ledger no longer has. If OnSession returns the error, every later session fails too, until the peer finds its
+// messages again; to continue without them, call Resume with same = false. It is no error with
+// ResetKeepNumbers, nor if the session replaces a live one, whose later acknowledgement may have come first.
 func (l *Ledger) Resume(o *reconnect.Opening, have uint64, same bool) error {
 	return l.resume(o, session{have: have, forgot: !same})
 }
 
-// ResumeEpoch is Resume for a peer that has a name for its present state: a random string that the
-// peer makes when its memory of us begins, and loses with that memory. The Ledger compares the epoch
-// with the last one, which it keeps in its Store. So the Ledger sees that the peer has forgotten us even
-// if the program was restarted or its Store was lost. An epoch that is empty, or longer than 1 KiB, is
-// an error.
+// ResumeEpoch is like Resume for a peer that has a name for its current state: a random string that it makes
+// when its memory of us begins, and loses with that memory. The Ledger compares it with the last one in its
+// Store, and so notices that the peer has forgotten us even if the program was restarted or its Store was lost.
+// An epoch that is empty or longer than 1 KiB is an error.
 //
-// Use either Resume or ResumeEpoch, with one exception: after a *[SeqError] of ResumeEpoch, Resume with
-// same = false begins new numbers in the same epoch. [ResetKeepNumbers] does not need that.
+// Use either Resume or ResumeEpoch; but after a [*SeqError] of ResumeEpoch, Resume with same = false begins new
+// numbers in the same epoch. ResetKeepNumbers does not need that.
 func (l *Ledger) ResumeEpoch(o *reconnect.Opening, epoch string, have uint64) error {
 	switch {
 	case epoch == "":

@@ -11,14 +11,12 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Ledger numbers messages, sends them, and keeps each until the peer has acknowledged it. After a
-// redial the Ledger sends the unacknowledged messages again, in order, before any new message. A Ledger
-// serves one Conn, by its [Ledger.Layer]. Any goroutine may call its methods.
+// Ledger is the queue of the unacknowledged messages of one Conn: see [Ledger.Layer]. It is safe for concurrent
+// use.
 //
-// The Ledger is a queue: Outbox and WhenDown of the Conn do not apply to its messages, but Pace does.
-// While there are messages to write, one goroutine writes them, by the newest ready session. A session
-// writes a message at most once, so no message is repeated before a redial. While one session replaces
-// another, both write the messages that the old one writes after Resume of the next.
+// Outbox and WhenDown of the Conn do not apply to its messages, but Pace does. One goroutine writes them, while
+// there are any, to the newest ready session. While one session replaces another, both write the messages that
+// the old one writes after Resume of the next.
 type Ledger struct {
 	o    Options
 	work sync.WaitGroup // the goroutines write and commit, and expire while it is due or runs; none starts when closed is set
@@ -57,8 +55,8 @@ type Ledger struct {
 	committing bool // the goroutine commit runs
 }
 
-// New returns a Ledger with the messages of its Store, if it has a Store. o may be nil. The error
-// names the option that is wrong, or wraps the error of Store.Load.
+// New returns a Ledger with the messages of its Store, if any. o may be nil. The error names the wrong option,
+// or wraps the error of Store.Load.
 func New(o *Options) (*Ledger, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -74,8 +72,8 @@ func New(o *Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Layer returns the layer for Options.Layers of one Conn. If that Conn has ended, or reconnect.New has
-// failed, make a new Ledger; with the same Store the new Ledger has the same messages.
+// Layer returns the layer for Options.Layers of one Conn. If that Conn is done, or reconnect.New has failed,
+// make a new Ledger, with the same Store to keep the messages.
 func (l *Ledger) Layer() *reconnect.Layer {
 	layer := &reconnect.Layer{Start: l.start, Ready: l.ready, Lost: l.lost, End: l.end}
 	if l.o.Ack != nil {
@@ -96,24 +94,22 @@ func (l *Ledger) receive(m reconnect.Message) bool {
 	return true
 }
 
-// Add accepts a message, and returns its ID. When Add returns, the message is in the Store, if there
-// is one, and will be sent; Add does not wait for the network. The data belongs to the Ledger, and
-// must not be changed any more. Messages are sent in the order of their IDs.
+// Add accepts a message and returns its ID, without waiting for the network. When it returns, the message is in
+// the Store, if any, and will be sent. The Ledger owns data, which must not be changed any more.
 //
-// An error means that the message was not accepted, and will not be sent. The errors are:
+// After an error the message is not sent. The errors are:
 //
-//   - ErrFull, ErrTooLarge.
-//   - The error of the Store. If the Store does not know whether it made the change, the message may
-//     be sent after a restart.
-//   - [net.ErrClosed] after the end of the Conn.
+//   - [ErrFull], [ErrTooLarge].
+//   - The error of the Store. If the Store does not know whether it made the change, the message may be sent
+//     after a restart.
+//   - [net.ErrClosed] once the Conn is done.
 func (l *Ledger) Add(data []byte) (id uint64, err error) {
 	l.mu.Lock()
 	return l.addAndUnlock(data)
 }
 
-// AddWait is Add, but waits while there is no room. If ctx ends first, the error is the cause of ctx.
-// With Options.DropOldest there is always room. In a callback of the Conn the error is
-// [ErrInCallback], even if there is room.
+// AddWait is like Add, but waits for space. If ctx is done first, it returns the cause of ctx. With
+// Options.DropOldest there is always space. In a callback of the Conn it returns [ErrInCallback].
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -9,29 +9,29 @@ import (
 // Entry is a message in a [Ledger].
 type Entry struct {
 	Record
-	Sent  bool // a write of the message has begun, or waits for its turn, or may have begun in an earlier run; so the peer may have the message
-	Again bool // Sent is true for the present Seq, so the next write repeats one
+	Sent  bool // a write has begun, waits for its turn, or may have begun in an earlier run; the peer may have it
+	Again bool // Sent is true for the current Seq, so the next write is a repetition
 }
 
 // Settled is a message of a [Ledger] with its outcome.
 type Settled struct {
 	Entry           // with OutcomeDamaged only the ID (0: unknown) and the rest of the Data
 	Outcome Outcome // never changes
-	Err     error   // the reason; nil for OutcomeAcknowledged
+	Err     error   // reason, or nil for OutcomeAcknowledged
 }
 
-// Outcome is the end of a message of a [Ledger]. Each message has exactly one.
+// Outcome is the final state of a message.
 type Outcome uint8
 
-// The outcomes. Where Settled.Sent is true the peer may have the message, whatever the outcome.
+// The outcomes. If Settled.Sent is true the peer may have the message, whatever the outcome.
 const (
-	OutcomeAcknowledged Outcome = iota // the peer has acknowledged the message
-	OutcomeExpired                     // the message was older than Options.Age
-	OutcomeDropped                     // the message made room for others: see Options.DropOldest
+	OutcomeAcknowledged Outcome = iota // acknowledged by the peer
+	OutcomeExpired                     // older than Options.Age
+	OutcomeDropped                     // dropped to make space: see Options.DropOldest
 	OutcomeForgotten                   // the peer has forgotten whether it got the message: see ResetReport
-	OutcomeRefused                     // Encode or the connection has refused the message
-	OutcomeDamaged                     // the record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
-	OutcomeLeft                        // the Conn has ended; if there is a Store, the next Ledger with this Store sends the message
+	OutcomeRefused                     // rejected by Encode or the connection
+	OutcomeDamaged                     // unreadable record: see Store.Load
+	OutcomeLeft                        // the Conn is done; the next Ledger with this Store, if any, sends it
 )
 
 var outcomes = [...]string{"acknowledged", "expired", "dropped", "forgotten by the peer", "refused", "damaged", "left"}
@@ -43,7 +43,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
-// OutcomeError reports that a message was not acknowledged. It unwraps to Err.
+// OutcomeError reports that a message was not acknowledged.
 type OutcomeError struct {
 	Settled // Data is nil
 }
@@ -55,17 +55,17 @@ func (e *OutcomeError) Error() string {
 // Unwrap returns Err.
 func (e *OutcomeError) Unwrap() error { return e.Err }
 
-// These are the errors of a Ledger. After the end of its Conn the error is [net.ErrClosed].
+// These are the errors of a Ledger. Once its Conn is done the error is [net.ErrClosed].
 var (
-	ErrFull      = errors.New("ledger: no room for another message")                     // there was no room for the message
-	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")            // so it will never have room
+	ErrFull      = errors.New("ledger: no room for another message")
+	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")
 	ErrExpired   = errors.New("ledger: message was not acknowledged within Options.Age") // see Options.Age
 	errForgotten = errors.New("ledger: the peer has forgotten which messages it got")    // see ResetReport
 	ErrUnknown   = errors.New("ledger: the outcome of this message is not known")        // see Ledger.Wait
 
-	// ErrInCallback says that Wait, WaitAll or AddWait was called with the context of OnSession,
-	// Layer.Open, OnMessage or OnSeam, or with a context derived from it. The Conn receives no
-	// acknowledgement while one of these callbacks runs.
+	// ErrInCallback means that Wait, WaitAll or AddWait was called with the context of OnSession, Layer.Open,
+	// OnMessage or OnSeam, or one derived from it, even if there was nothing to wait for. The Conn receives no
+	// acknowledgement during these callbacks.
 	ErrInCallback = errors.New("ledger: cannot wait in a callback of the Conn, " +
 		"because no acknowledgement is received while it runs: " +
 		"call Add, and wait in another goroutine with another context")
@@ -79,8 +79,8 @@ var (
 // SeqError reports that the peer's numbers do not agree with ours.
 type SeqError struct {
 	Seq   uint64 // the peer acknowledges every message up to Seq
-	Acked uint64 // the peer has acknowledged every message up to Acked before
-	Sent  uint64 // the last number whose write has begun
+	Acked uint64 // every message up to Acked was acknowledged before
+	Sent  uint64 // last number whose write has begun
 }
 
 func (e *SeqError) Error() string {

@@ -16,18 +16,17 @@ type wait struct {
 // Options.Messages is more.
 const remembered = 1024
 
-// Wait waits until the message with this ID has its outcome. Wait returns nil if the outcome is
-// [OutcomeAcknowledged], and otherwise an *[OutcomeError]. If ctx ends first, Wait returns the cause of
-// ctx, and the message is still sent.
+// Wait waits for the outcome of a message, and returns nil for OutcomeAcknowledged, and otherwise an
+// [*OutcomeError]. If ctx is done first, Wait returns the cause of ctx, and the message is still sent.
 //
-// Wait may be called after the outcome too. The Ledger remembers the last 1024 outcomes other than
-// OutcomeAcknowledged, or Options.Messages of them if that is more. The error is ErrUnknown for:
+// The Ledger remembers the last 1024 outcomes other than OutcomeAcknowledged, or Options.Messages of them if
+// that is more. Wait returns [ErrUnknown] for:
 //
-//   - a message before one whose outcome the Ledger has forgotten
+//   - a message before one whose outcome is forgotten
 //   - a message that was settled in an earlier run of the program
 //   - an ID that no message has
 //
-// In a callback of the Conn the error is [ErrInCallback], even if the message has its outcome.
+// In a callback of the Conn it returns [ErrInCallback].
 func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 	if l.inCallback(ctx) {
 		return ErrInCallback
@@ -100,11 +99,11 @@ func (l *Ledger) remember(e Settled) {
 	l.oldestBad = (l.oldestBad + 1) % len(l.bad)
 }
 
-// WaitAll waits until every message has its outcome. Call WaitAll before [reconnect.Conn.Shutdown],
-// which does not wait for the Ledger. Acknowledgements have to be read meanwhile: if your reader calls
-// AckedTo, it must go on reading until Shutdown has ended the stream. WaitAll returns the cause of ctx
-// if ctx ends first, and [net.ErrClosed] if the Conn has ended and messages were left. In a callback of
-// the Conn the error is [ErrInCallback], even if no message is left.
+// WaitAll waits until every message has its outcome. Call it before [reconnect.Conn.Shutdown], which does not
+// wait for the Ledger. Acknowledgements must be read meanwhile: a reader that calls AckedTo must keep reading
+// until Shutdown has ended the stream. WaitAll returns the cause of ctx if ctx is done first, and
+// [net.ErrClosed] if the Conn is done and messages were left. In a callback of the Conn it returns
+// [ErrInCallback].
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	if l.inCallback(ctx) {
 		return ErrInCallback
@@ -127,7 +126,7 @@ func (l *Ledger) WaitAll(ctx context.Context) error {
 	}
 }
 
-// Unacked returns the unacknowledged messages, in order, for instance to show them to a user.
+// Unacked returns the unacknowledged messages, in order.
 func (l *Ledger) Unacked() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,24 +137,24 @@ func (l *Ledger) Unacked() []Entry {
 	return list
 }
 
-// LastID returns the ID of the newest message, from an earlier run of the program too if there is a
-// Store; 0 if there was none. A program that adds the items of a numbered source continues after LastID.
+// LastID returns the ID of the newest message, including those of earlier runs if there is a Store, or 0. A
+// program that adds the items of a numbered source continues after LastID.
 func (l *Ledger) LastID() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.LastID
 }
 
-// Stats are counts since New. The sum of Added and Loaded is the sum of Unacked and all Outcomes.
+// Stats are counts since [New]. The sum of Added and Loaded is the sum of Unacked and all Outcomes.
 type Stats struct {
 	Added   uint64 // messages that Add accepted
-	Loaded  uint64 // messages that the Store had, including the damaged ones
+	Loaded  uint64 // messages found in the Store, including damaged ones
 	Written uint64 // writes
 	Resets  uint64 // how often the peer had forgotten us: see Reset
 
-	Outcomes [OutcomeLeft + 1]uint64 // messages with each outcome, such as Outcomes[OutcomeExpired]
+	Outcomes [OutcomeLeft + 1]uint64 // messages by outcome
 
-	Unacked int // messages that are unacknowledged now
+	Unacked int // messages unacknowledged now
 }
 
 // Stats returns the counts.
