@@ -5,12 +5,12 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Ask asks a question while a session is opened, such as the login, and returns the answer, whose
-// data belongs to the caller. Ask is for OnSession and Layer.Open, where Do returns [ErrInCallback],
-// in the goroutine that may use o. Ask passes messages that come before the answer to
-// [reconnect.Opening.Deliver]. The question does not count as one of the Client's: its id must differ
-// from the ids of all questions in flight, as the numbers of [Client.Next] do. An error means that the
-// session cannot be opened: return the error, unless it is [conn.ErrBadMessage].
+// Ask sends a request while a session is opened, such as the login, and returns the response, whose data
+// belongs to the caller. Call Ask in OnSession and Layer.Open, where Do returns [ErrInCallback], in the
+// goroutine that may use o. It passes messages that come before the response to [reconnect.Opening.Deliver].
+// The request does not count as one of the Client's: its ID must differ from those of all requests in flight,
+// as the numbers of Client.Next do. An error means that the session cannot be opened: return it, unless it is
+// [conn.ErrBadMessage].
 func (c *Client[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.Message, error) {
 	if err := o.Write(question); err != nil {
 		return conn.Message{}, err

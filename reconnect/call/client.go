@@ -12,8 +12,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Client asks questions over one [reconnect.Conn]. K is the type of the ids. Any goroutine may call
-// the methods of a Client. A Client needs no Close: it ends with its Conn.
+// Client sends requests over one [reconnect.Conn]. K is the type of the IDs. A Client is safe for concurrent
+// use. It needs no Close: it ends with its Conn.
 type Client[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
@@ -34,28 +34,25 @@ type Client[K comparable] struct {
 
 // Options are the options of [New]. ID must be set.
 type Options[K comparable] struct {
-	// ID returns the id in an answer, and reports whether m is an answer to a question of this
-	// Client. Any other message goes on to the reader of the Conn: an event, a question of the
-	// peer, an answer for another Client on the same Conn. ID is called with each message, in the
-	// goroutine that reads the session, so ID must be quick and must not keep the data.
+	// ID returns the ID in a response, and reports whether m is a response to a request of this Client. Any
+	// other message goes on to the reader of the Conn. ID is called with each message, in the goroutine that
+	// reads the session, so it must be quick and must not keep the data.
 	ID func(m reconnect.Message) (id K, ok bool)
 
-	// InFlight is how many questions may be without an answer, including questions that wait for
-	// a session. The same number of ids of questions that were given up is reserved as well.
-	// Default: 1024. Negative: an error.
+	// InFlight is the maximum number of requests without a response, including those that wait for a session,
+	// and also of reserved IDs of requests that were given up. Default: 1024. Negative: an error.
 	InFlight int
 
-	// Late is called with each answer that no question waits for, in the goroutine that reads
-	// the session. Late must be quick, and must not call Do, because the same goroutine would
-	// have to read the answer. The data is valid until Late returns. Late answers never reach
-	// the reader of the Conn. Default: late answers are only counted.
+	// Late is called with each late response, in the goroutine that reads the session. It must be quick, and
+	// must not call Do, because the same goroutine would have to read the response. The data is valid until
+	// Late returns. Default: late responses are only counted.
 	Late func(m reconnect.Message)
 }
 
 const defaultInFlight = 1024
 
-// New returns a Client without a Conn: put its Layer into [reconnect.Options].Layers of one Conn.
-// The error names the option that is wrong. New copies o.
+// New returns a Client. Put its Layer into [reconnect.Options].Layers of one Conn. The error names the wrong
+// option. New copies o.
 func New[K comparable](o *Options[K]) (*Client[K], error) {
 	switch {
 	case o == nil || o.ID == nil:
@@ -70,29 +67,28 @@ func New[K comparable](o *Options[K]) (*Client[K], error) {
 	return c, nil
 }
 
-// Layer returns the layer that connects c with its Conn, the same at each call. [reconnect.New]
-// returns an error for a second Conn with this layer.
+// Layer returns the layer that connects c with its Conn, always the same. [reconnect.New] returns an error for
+// a second Conn with this layer.
 func (c *Client[K]) Layer() *reconnect.Layer { return &c.layer }
 
-// Next returns 1, 2, 3 and so on, for a program that numbers its questions. A Client returns no number
-// twice.
+// Next returns 1, 2, 3 and so on, never a number twice, for a program that numbers its requests.
 func (c *Client[K]) Next() uint64 { return c.last.Add(1) }
 
-// Stats are the counts of a Client since New. Each question of Asked is one of InFlight,
-// Answered, Lost or GivenUp.
+// Stats are the counts of a [Client] since [New]. Each request in Asked is in one of InFlight, Answered, Lost
+// and GivenUp.
 type Stats struct {
-	InFlight int // questions without an answer now
-	Reserved int // ids of questions that were given up, and that their session may still answer
+	InFlight int // requests without a response now
+	Reserved int // IDs of requests that were given up and may still be answered
 
-	Asked    uint64 // questions that were admitted
-	Refused  uint64 // questions that were refused, with ErrTooMany or ErrIDInUse
-	Answered uint64 // questions that got their answer
-	Lost     uint64 // questions that ended with a *LostError
-	GivenUp  uint64 // questions that ended in another way, such as by their context
-	Repeated uint64 // how many times a Repeatable question went again by another session
+	Asked    uint64 // requests that were admitted
+	Refused  uint64 // requests rejected with ErrTooMany or ErrIDInUse
+	Answered uint64 // requests that got their response
+	Lost     uint64 // requests that ended with a *LostError
+	GivenUp  uint64 // requests that ended in another way, such as by their context
+	Repeated uint64 // times a Repeatable request was sent again in another session
 
-	Late      uint64 // answers that no question waited for
-	Forgotten uint64 // reserved ids that were forgotten, because there were more than Options.InFlight
+	Late      uint64 // responses that no request waited for
+	Forgotten uint64 // reserved IDs forgotten because there were more than Options.InFlight
 }
 
 // Stats returns the counts.

@@ -10,25 +10,23 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Request is a question for [Client.Do].
+// Request is a request for [Client.Do].
 type Request[K comparable] struct {
-	// ID is the id that the answer will have. No other question without an answer may have the
-	// same id: see [ErrIDInUse].
+	// ID is the ID that the response will have, unique among the requests in flight: see [ErrIDInUse].
 	ID K
 
-	// Message is the whole question, including the id. Its data must not change until Do has
-	// returned; then it belongs to the caller again.
+	// Message is the whole request, including the ID. Its data must not change until Do has returned; then it
+	// belongs to the caller again.
 	Message conn.Message
 
-	// Session is the only session by which the question may go, such as the session of a message
-	// that the question is about. The question goes by that session at once, before questions that
-	// go again, or not at all. Default: the session by which a Write would go.
+	// Session is the only session in which the request may be sent, such as that of a message that the request
+	// is about. It is sent immediately, before repeated requests, or not at all. Default: the session that a
+	// Write would use.
 	Session uint64
 
-	// Repeatable says that it does no harm if the peer gets the question twice. A Repeatable
-	// question waits for a session, whatever Options.WhenDown says. If the session ends before
-	// the answer, the question goes again by the next session, under the same id, until the
-	// question has its answer or its context ends. Default: no question is sent twice.
+	// Repeatable says that the peer may get the request twice. The request then waits for a session, whatever
+	// Options.WhenDown says, and is sent again if its session ends before the response: see the package
+	// documentation. Default: no request is sent twice.
 	Repeatable bool
 }
 
@@ -53,24 +51,17 @@ type question[K comparable] struct {
 	sent  bool   // the peer may have the question
 }
 
-// Do asks a question and waits for its answer. The data of the answer is a new slice
-// without spare capacity, and belongs to the caller. The error is one of these:
+// Do sends a request and waits for its response. The data of the response is a new slice without spare
+// capacity, and belongs to the caller. The error is a [*LostError] or an [*Error]: see How a request ends in
+// the package documentation. An Error wraps the cause of ctx, [net.ErrClosed] once the Conn is done, or
+// [ErrTooMany], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage] if nothing was sent.
 //
-//   - a *[LostError], at once, if the session of the question ends, or if no session is ready.
-//     Exceptions: a question that was not sent may wait for a session, if Options.WhenDown of
-//     the Conn says so of Write; a Repeatable question waits and goes again.
-//   - an *[Error] that is the cause of ctx.
-//   - an *[Error] that is [net.ErrClosed]: the Conn has ended.
-//   - an *[Error] that is [ErrTooMany], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage]:
-//     nothing was sent.
+// Do does not return for ctx while the request is being written, because half a message would cost the
+// connection. The connection has a write timeout.
 //
-// Both types have the fate of the question; [Unsent] reports whether it does no harm to ask again.
-// The end of ctx does not end Do while the question is being written, because half a message would
-// cost the connection. The connection has a write timeout.
-//
-// Do works in the goroutine that reads the messages of the Conn, because answers do not go through
-// the inbox. But while a full inbox blocks, answers that come later are not received until the
-// program reads a message: give ctx an end. Do does not work in a callback: see [ErrInCallback].
+// Do may be called in the goroutine that reads the messages of the Conn, because responses bypass the inbox.
+// But while a full inbox blocks, later responses are not received until the program reads a message, so give
+// ctx a deadline. Do cannot be called in a callback: see [ErrInCallback].
 func (c *Client[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
 	q := &question[K]{id: r.ID, only: r.Session, repeatable: r.Repeatable}
 	if err := c.enter(ctx, q); err != nil {
