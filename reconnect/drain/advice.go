@@ -15,22 +15,21 @@ import (
 //
 //	redial/1 wait=12s spread=30s url=wss://b.example/ws
 //
-// The text is the word redial/1 and then the fields that are not zero, between spaces; durations are
-// written as [time.Duration] prints them. Any client may read it and obey. A client of package
-// reconnect does so by itself: reconnect.ReadAdvice reads the text, and says which limits it keeps.
+// The text is the word redial/1 followed by the non-zero fields, separated by spaces; durations are formatted
+// as by [time.Duration.String]. Any client may follow it. A client of package reconnect does so automatically,
+// within the limits given at reconnect.ReadAdvice.
 type Advice struct {
-	// Wait is how long the client is to wait before it dials again. Default: not at all.
+	// Wait is how long the client waits before it dials again. Default: not at all.
 	Wait time.Duration
 
-	// Spread is the width of a draw that the client adds to Wait: each client takes a random time
-	// from [0, Spread). Wait and Spread together are an hour at most. Default: none.
+	// Spread is the range of a random time that each client adds to Wait, from [0, Spread). Wait and Spread
+	// together are at most an hour.
 	Spread time.Duration
 
-	// URL is where the client is to dial next. A client should follow it only to a host that the
-	// client knows: the host of its present URL, or one that its user has allowed. URL is
-	// absolute, with the scheme ws or wss. It has no user, no fragment, and no query, because
-	// clients log the reasons of close frames, and queries hold tokens. Default: the same as
-	// before.
+	// URL is where the client dials next. It is absolute, with the scheme ws or wss, without user, fragment and
+	// query, because clients log the reasons of close frames, and queries hold tokens. A client should follow
+	// it only to a host that it knows: that of its current URL, or one that its user has allowed. Default: the
+	// current URL.
 	URL string
 }
 
@@ -43,8 +42,8 @@ const (
 	maxWait = time.Hour
 )
 
-// String returns the text for the close frame. [New] returns an error for an Advice whose text does
-// not fit into a close frame, or that no client could obey.
+// String returns the text for the close frame. [New] returns an error for an Advice whose text does not fit
+// into a close frame, or that no client could follow.
 func (a Advice) String() string {
 	text := "redial/1"
 	if a.Wait > 0 {

@@ -7,21 +7,18 @@ import (
 	"time"
 )
 
-// Drain closes all connections of the Group and returns when all are closed. [Group.Ready] is false at
-// once. For [Options].Lead nothing else changes. Then the window begins: the connections are closed one
-// after another, and [Group.Handler] refuses requests. If ctx has a deadline, the lead takes half of
-// the time until the deadline at most, and the window nine tenths of the rest.
+// Drain closes all connections of the Group, as described in the package documentation, and returns when all
+// are closed. If ctx has a deadline, the lead takes at most half of the time until the deadline, and the window
+// nine tenths of the rest.
 //
-// When ctx ends, the connections that are left no longer wait for their moments: their closers are
-// called as soon as [Options].Closers has room for them, and Drain returns after
-// [Options].CloseTimeout at the latest. A closer that has not been called by then is never called;
-// [Error].Left counts these connections, which end with the process. With the defaults a third of
-// the closers of 10,000 peers that are gone are called, if each takes 5 s. Raise Closers to call
-// more. Drain also waits until the handlers behind Handler have returned, for CloseTimeout at most.
+// When ctx is done, the closers of the remaining connections are called as soon as [Options].Closers allows,
+// and Drain returns within [Options].CloseTimeout. A closer that has not been called by then is never called;
+// these connections are counted in [Error].Left, and end with the process. Raise Closers to call more. Drain
+// also waits until the handlers behind Handler have returned, for at most CloseTimeout.
 //
-// The error is nil if each connection was closed in its time or had gone before. Otherwise the error is
-// an [*Error]. A Group drains once: a further call waits for the same drain, hurries the drain when
-// the ctx of the call ends, and returns the same error.
+// The error is nil if each connection was closed in time or had gone before, and otherwise an [*Error]. A Group
+// drains once: a further call waits for the same drain, hurries it when its own ctx is done, and returns the
+// same error.
 func (g *Group) Drain(ctx context.Context) error {
 	g.beginDrain(ctx)
 	select {
@@ -35,8 +32,8 @@ func (g *Group) Drain(ctx context.Context) error {
 
 // Error reports a drain that was not complete in time.
 type Error struct {
-	Err      error // the cause of the context of Drain, if its end hurried the drain; nil: the drain did not hurry
-	Hurried  int   // connections that were closed early, because of Err
+	Err      error // cause of the context of Drain if it hurried the drain, or nil
+	Hurried  int   // connections closed early, because of Err
 	Hung     int   // closers and notices that have not returned
 	Left     int   // connections whose closer was never called, because too many others were slow or hung
 	Handlers int   // handlers behind Group.Handler that have not returned

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Group holds the accepted connections of a server. Make a Group with [New]. Any goroutine may call its
-// methods. A Group without members has no goroutine and no timer.
+// Group holds the accepted connections of a server. Make a Group with [New]. It is safe for concurrent use.
+// Without members it has no goroutine or timer.
 type Group struct {
 	o      Options
 	reason string
@@ -44,7 +44,7 @@ const (
 	over          // Drain waits for no member any more
 )
 
-// New returns a Group. Its error names the option that is wrong.
+// New returns a Group. The error names the wrong option.
 func New(o *Options) (*Group, error) {
 	g := &Group{
 		o:     o.withDefaults(),
@@ -60,37 +60,31 @@ func New(o *Options) (*Group, error) {
 	return g, nil
 }
 
-// Add puts a connection into the Group as a member. Remove the member when the connection has ended.
-// close ends the connection with this code and this reason, as far as the protocol has them. The Group
-// calls close once at most, in a new goroutine; close must be safe to call while the connection is in
-// use. [Stats] count the errors of close. Add panics if close is nil.
+// Add adds a connection to the Group. Remove the returned member when the connection has ended. The Group calls
+// close at most once, in a new goroutine; close closes the connection with this code and reason, as far as the
+// protocol has them, and must be safe to call while the connection is in use. [Stats] count its errors. Add
+// panics if close is nil.
 //
-// A connection may be added while the Group drains:
-//   - during the lead: as at any time;
-//   - during the window: the connection is closed at a random moment in the rest of the window;
-//   - after the window, or when the context of Drain has ended: the connection is closed at once.
+// A connection may be added during a drain. During the lead nothing changes; during the window it is closed at
+// a random moment in the rest of the window; after the window, or when the context of Drain is done, it is
+// closed immediately.
 //
-// The window ends early if no connection is left and no handler runs behind [Group.Handler]. Put the
-// handler that adds a connection behind Handler: then Drain waits, for [Options].CloseTimeout at most,
-// for a client whose connection is not added yet.
+// The window ends early if no connection is left and no handler runs behind [Group.Handler]. Put the handler
+// that adds a connection behind Handler, so that Drain waits, for at most [Options].CloseTimeout, for a
+// connection that is not added yet.
 func (g *Group) Add(close func(code int, reason string) error) *Member {
 	return g.AddNotice(close, nil)
 }
 
-// AddNotice is Add for a protocol that can warn a client: notice sends the client a message that the
-// connection will be closed at the time by, so that the client can leave by itself. The Group calls
-// notice once at most, [Options].Warn before that time, in a new goroutine. A connection that is still
-// there at that time is closed, even if notice has not returned.
+// AddNotice is like Add for a protocol that can warn a client: notice sends a message that the connection will
+// be closed at the time by. The Group calls notice at most once, [Options].Warn before that time, in a new
+// goroutine. A connection that is still there at that time is closed, even if notice has not returned.
 //
-// A connection that is added while the Group drains is warned before it is closed, if there is time:
-//   - during the lead, or with more than Warn left of the window: as at any time;
-//   - with less than Warn left of the window: notice is called at once, and by is drawn from the rest
-//     of the window;
-//   - after the window (see Add for its end), or when the context of Drain has ended: notice is not
-//     called, and the connection is closed at once.
+// A connection that is added during the window, with less than Warn left of it, is warned immediately, and by
+// is drawn from the rest of the window. After the window (see Add), or when the context of Drain is done, the
+// connection is closed immediately, without notice.
 //
-// Ask the client to be gone some time before by, such as after four fifths of the time until by,
-// because its next session may take a moment to be ready.
+// Ask the client to leave some time before by, such as after four fifths of the remaining time.
 func (g *Group) AddNotice(close func(code int, reason string) error, notice func(by time.Time)) *Member {
 	if close == nil {
 		panic("drain: Add: the function that closes the connection is nil")
@@ -113,20 +107,19 @@ func (g *Group) Stats() Stats {
 	return g.stats
 }
 
-// Stats are the numbers of a [Group]: Members and Hung as they are now, the others since the
-// beginning.
+// Stats are counts of a Group: Members and Hung as they are now, the others since the beginning.
 type Stats struct {
-	Members int // connections in the Group, including connections that are being closed
-	Hung    int // closers and notices that have run for longer than CloseTimeout, and still run
+	Members int // connections, including those that are being closed
+	Hung    int // closers and notices still running after CloseTimeout
 
 	Added   int // connections that were added
-	Left    int // connections that were removed before the Group closed them
+	Left    int // connections removed before the Group closed them
 	Noticed int // notices that were called
-	Closed  int // closers that have returned nil
-	Failed  int // closers that have returned an error: most often the connection had just ended
+	Closed  int // closers that returned nil
+	Failed  int // closers that returned an error, most often because the connection had just ended
 	Renewed int // closes, of Closed and Failed, because of MaxAge
-	Hurried int // closes, of Closed and Failed, because the context of Drain had ended
-	Refused int // requests that Handler has refused
+	Hurried int // closes, of Closed and Failed, because the context of Drain was done
+	Refused int // requests rejected by Handler
 }
 
 // draw returns when the notice or the close of a member is due that is added now. g.mu is

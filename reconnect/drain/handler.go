@@ -15,8 +15,8 @@ func (g *Group) Ready() bool {
 	return g.phase == serving
 }
 
-// ReadyHandler returns a handler for the readiness check of a load balancer. The handler answers 200
-// while the Group is Ready, and 503 afterwards.
+// ReadyHandler returns a handler for the readiness check of a load balancer. It answers 200 while the Group is
+// Ready, and 503 afterwards.
 func (g *Group) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -29,10 +29,9 @@ func (g *Group) ReadyHandler() http.Handler {
 	})
 }
 
-// Handler returns a handler that calls h until the window of a drain begins. From then on the handler
-// answers 503, with a Retry-After in whole seconds that is drawn for each answer: from the Wait of
-// [Options].Advice up to Wait plus Spread; if both are zero, from 1 up to 10. Drain waits for the calls
-// of h.
+// Handler returns a handler that calls h until the window of a drain begins. From then on it answers 503, with
+// a random Retry-After in whole seconds: from the Wait of [Options].Advice up to Wait plus Spread, or from 1 up
+// to 10 if both are zero. Drain waits for the calls of h.
 func (g *Group) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if seconds, refused := g.enter(); refused {

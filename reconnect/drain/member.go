@@ -21,9 +21,9 @@ const (
 	gone
 )
 
-// Remove takes the connection out of the Group, because the connection has ended. Remove returns at once.
-// It may be called at any time, more than once, and by the closer. A member that the Group has closed
-// need not be removed, but `defer m.Remove()` does no harm.
+// Remove removes the connection, which has ended, from the Group. It returns immediately, and may be called at
+// any time, more than once, and by the closer. A member that the Group has closed need not be removed, but
+// `defer m.Remove()` does no harm.
 func (m *Member) Remove() {
 	g := m.group
 	g.mu.Lock()

@@ -7,50 +7,44 @@ import (
 	"time"
 )
 
-// Options are the settings of a [Group]. A nil *Options and the zero value are the defaults. [New]
-// copies the Options.
+// Options are the options of [New], which copies them. A nil *Options is fine.
 type Options struct {
-	// Window is the time over which [Group.Drain] closes the connections, one after another. The
-	// Window must be long enough for the other servers: the number of clients, divided by the
-	// handshakes per second that the other servers can take. Default: 60 s. Negative: all
-	// connections are closed at once.
+	// Window is the time over which [Group.Drain] closes the connections. It must be at least the number of
+	// clients divided by the handshakes per second that the other servers can take: 20 s for 10,000 and 500.
+	// Default: 60 s. Negative: all connections are closed immediately.
 	Window time.Duration
 
-	// Lead is how long the server goes on serving and accepting, with [Group.Ready] false, before
-	// the Window begins: the time that load balancers need to notice. Default: 15 s. Negative:
-	// no lead.
+	// Lead is how long the server continues to serve and accept, with [Group.Ready] false, before the Window
+	// begins, so that load balancers notice. Default: 15 s. Negative: no lead.
 	Lead time.Duration
 
-	// MaxAge is the age at which a connection is closed although nothing is wrong, like MAX_CONNECTION_AGE
-	// of gRPC, so that long-lived connections move to servers that were added. The age is drawn for each
-	// connection from 0.9 to 1.1 times MaxAge, so that connections which began together do not end
-	// together. During a drain MaxAge has no effect. Default: 0, no limit.
+	// MaxAge is the age at which a healthy connection is closed, like MAX_CONNECTION_AGE of gRPC. The age is
+	// drawn for each connection from 0.9 to 1.1 times MaxAge. MaxAge has no effect during a drain. Zero means
+	// no limit.
 	MaxAge time.Duration
 
-	// Warn is how long before its close the notice of a connection is called: see
-	// [Group.AddNotice]. Warn must not exceed the Window, nor half of MaxAge. Default: a quarter
-	// of the Window, or of MaxAge if that is shorter. Negative: a notice is called at the moment
-	// of the close, so that the client has no time to leave.
+	// Warn is the time between the notice of a connection and its close: see [Group.AddNotice]. It must not
+	// exceed the Window, nor half of MaxAge. Default: a quarter of the Window, or of MaxAge if that is shorter.
+	// Negative: a notice is called at the moment of the close.
 	Warn time.Duration
 
-	// Closers is how many closers and notices may run at a time. A call that takes longer than a
-	// second does not count any more; there are never more than 16 times Closers in all. With fewer
-	// Closers than the closes per second times the seconds that a close takes, closes come late.
+	// Closers is the maximum number of concurrent closers and notices. A call that takes longer than a second
+	// no longer counts, so that a dead peer delays no other connection, up to a total of 16 times Closers.
+	// Closes are late if Closers is less than the closes per second times the seconds that a close takes.
 	// Default: 256. Negative: an error.
 	Closers int
 
-	// CloseTimeout is how long a closer or a notice may run. After that the call is hung: Drain
-	// does not wait for it, and [Stats] count it. CloseTimeout is also how long Drain takes at
-	// most once its context has ended. Default: 10 s. Negative: an error.
+	// CloseTimeout is how long a closer or a notice may run. After that it is hung: Drain does not wait for it,
+	// and [Stats] and [Error] count it. CloseTimeout also limits Drain once its context is done. Default: 10 s.
+	// Negative: an error.
 	CloseTimeout time.Duration
 
-	// Advice tells the clients when and where to come back, in the reason of the close frame. Its
-	// Wait and Spread are in the header Retry-After of a refusal as well: see [Group.Handler].
-	// Default: nothing, because the Window spreads the clients already.
+	// Advice tells the clients when and where to reconnect, in the reason of the close frame. Its Wait and
+	// Spread are also used for Retry-After: see [Group.Handler]. Default: nothing, because the Window spreads
+	// the clients already.
 	Advice Advice
 
-	// Rand is the source of all draws. The Group calls Rand under a lock. Default: a PCG with a
-	// random seed.
+	// Rand is the source of all draws, called under a lock. Default: a PCG with a random seed.
 	Rand rand.Source
 }
 
