@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// Conn is a connection that is kept open, such as a *reconnect.Conn. Its methods must
-// return at once, and any goroutine may call them in any state of the connection.
+// Conn is a connection that is kept open, such as a *reconnect.Conn. Its methods must return immediately, and
+// be safe for concurrent use in any state of the connection.
 type Conn interface {
-	// Kick cuts short the wait before the next dial. If there is no wait, Kick does nothing.
+	// Kick ends the wait before the next dial, if any.
 	Kick()
 
-	// Check makes a live connection find out soon whether it is still alive. If there is no live
-	// connection, Check does nothing.
+	// Check makes a live connection, if any, find out soon whether it is still alive.
 	Check()
 
 	// Done returns a channel that is closed when the connection has ended for good.
 	Done() <-chan struct{}
 }
 
-// Attach starts a [Watcher] with default options and attaches conns to it, until ctx ends. The Done
-// of the Watcher is closed when nothing of the Watcher is left. The errors are the errors of [New].
+// Attach starts a Watcher with default options and attaches conns to it, until ctx is done. The Done channel of
+// the Watcher is closed when nothing of it is left. The errors are those of [New].
 func Attach(ctx context.Context, conns ...Conn) (*Watcher, error) {
 	w, err := New(ctx, nil)
 	if err != nil {
@@ -33,15 +32,12 @@ func Attach(ctx context.Context, conns ...Conn) (*Watcher, error) {
 	return w, nil
 }
 
-// Attach makes the Watcher call Kick and then Check of each of conns after a change. Check comes
-// last, so that a connection which Check ends redials after an ordinary first wait, as after any
-// loss. While the machine is offline the Watcher calls Check only. Each connection is called at a
-// random time within [Options].Spread after the change, so that many connections do not probe or
-// dial at one instant. Another change does not postpone calls that are still to come.
+// Attach makes the Watcher call Kick and then Check of each of conns after a change. While the machine is
+// offline only Check is called. Each connection is called at a random time within [Options].Spread after the
+// change. Another change does not postpone pending calls.
 //
-// A connection stays attached until ctx ends, its Done is closed, or the Watcher ends. A connection
-// that is attached twice is called twice. The goroutine of the Watcher makes all calls, one after
-// another.
+// A connection stays attached until ctx is done, its Done channel is closed, or the Watcher ends. One that is
+// attached twice is called twice. The goroutine of the Watcher makes all calls, one after another.
 func (w *Watcher) Attach(ctx context.Context, conns ...Conn) {
 	for _, c := range conns {
 		w.attached.add(&attachment{conn: c, done: c.Done(), over: ctx.Done()})

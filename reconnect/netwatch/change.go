@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// Change is a change of the network, as a [Watcher] reports it: the network before and after.
+// Change is a change of the network, as reported by a [Watcher].
 type Change struct {
-	// Old and New are equal if the machine only slept, or if the network changed and
-	// changed back before the reader took the Change.
+	// Old and New are equal if the machine only slept, or if the network changed and changed back before the
+	// reader took the Change.
 	Old, New Network
 
-	// Slept is how long the machine, or this process, was suspended, for instance while the lid
-	// of a laptop was shut. Zero: not at all, or for 5 s at most. Slept comes from the wall
-	// clock, so a clock that is set forward looks like sleep.
+	// Slept is how long the machine, or this process, was suspended. Zero: not at all, or for at most 5 s. It
+	// comes from the wall clock, so a clock that is set forward looks like sleep.
 	Slept time.Duration
 }
 
@@ -56,11 +55,10 @@ func (c Change) then(next Change) Change {
 	return Change{Old: c.Old, New: next.New, Slept: c.Slept + next.Slept}
 }
 
-// Network is a snapshot of the machine's network. Do not change its Addresses, because all
-// readers share them.
+// Network is a snapshot of the machine's network. Do not change its Addresses, which are shared.
 type Network struct {
 	Addresses  []Address // of all interfaces that count, sorted by interface
-	IPv4, IPv6 Route     // the routes to the Internet; a zero Route: there is none
+	IPv4, IPv6 Route     // routes to the Internet; zero if there is none
 }
 
 // Offline reports whether no interface that counts has an address.
@@ -72,7 +70,7 @@ func (n Network) equal(other Network) bool {
 
 // Address is an IP address of an interface.
 type Address struct {
-	Interface string     // the name of the interface; empty if the system refuses to list the interfaces
+	Interface string     // interface name; empty if the system does not list the interfaces
 	Addr      netip.Addr // without a zone
 }
 
@@ -88,14 +86,14 @@ func (a Address) compare(other Address) int {
 	return cmp.Or(cmp.Compare(a.Interface, other.Interface), a.Addr.Compare(other.Addr))
 }
 
-// Route is the way of packets to the Internet.
+// Route is the route to the Internet.
 type Route struct {
-	Interface string     // the interface by which the packets leave; empty if it is not known
-	Gateway   netip.Addr // the next hop; invalid if there is none, or if the system is not Linux
-	Source    netip.Addr // the source address of the packets
+	Interface string     // outgoing interface; empty if unknown
+	Gateway   netip.Addr // next hop; invalid if there is none, or on other systems than Linux
+	Source    netip.Addr // source address of the packets
 }
 
-// String returns the route for a log, such as "eth0 via 192.0.2.1 from 192.0.2.7".
+// String returns the route, such as "eth0 via 192.0.2.1 from 192.0.2.7".
 func (r Route) String() string {
 	if r == (Route{}) {
 		return "none"

@@ -32,12 +32,11 @@ func (a *announcer) close() {
 	}
 }
 
-// Virtual reports whether the interface with this name belongs to containers or virtual machines.
-// Such an interface comes and goes without a change of the machine's network. Its name begins with
-// one of these:
+// Virtual reports whether the named interface belongs to containers or virtual machines. Its name then begins
+// with one of:
 //
-//   - Linux: br-, cali, cilium, cni, docker, dummy, flannel, ifb, kube-, lxc, lxdbr, nerdctl,
-//     nodelocaldns, podman, veth, virbr, vnet, weave
+//   - Linux: br-, cali, cilium, cni, docker, dummy, flannel, ifb, kube-, lxc, lxdbr, nerdctl, nodelocaldns,
+//     podman, veth, virbr, vnet, weave
 //   - macOS: anpi, awdl, bridge10, llw, vboxnet, vmenet, vmnet
 //   - Windows: "vEthernet (", "VirtualBox ", "VMware "
 func Virtual(name string) bool {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Watcher reports changes of the network of this machine to its readers and to the connections that
-// are attached to it. A program needs only one Watcher. Any goroutine may call its methods.
+// Watcher reports changes of the network of this machine to its readers and the attached connections. A program
+// needs only one Watcher. It is safe for concurrent use.
 type Watcher struct {
 	o        Options
 	machine  machine
@@ -25,21 +25,19 @@ type Watcher struct {
 	readers map[chan Change]func() bool // the channels of Changes; the function stops the wait for the reader's context. nil: w has ended
 }
 
-// Options say how a [Watcher] watches. The zero value is ready for use.
+// Options are the options of [New]. The zero value is ready for use.
 type Options struct {
-	// Interval is how often the Watcher looks at the network if nothing is announced. On Linux,
-	// which announces changes, such a look only notices sleep of the machine and lost
-	// announcements. Elsewhere Interval is how late a change may be noticed. Default: 10 s.
-	// Negative: an error.
+	// Interval is how often the Watcher looks at the network without an announcement. On Linux this only
+	// detects sleep of the machine and lost announcements; elsewhere a change is noticed up to Interval late.
+	// Default: 10 s. Negative: an error.
 	Interval time.Duration
 
-	// Spread is the time after a change within which attached connections are called: see
-	// [Watcher.Attach]. Default: 1 s. Negative: all connections are called at once.
+	// Spread is the time after a change within which attached connections are called: see [Watcher.Attach].
+	// Default: 1 s. Negative: all connections are called immediately.
 	Spread time.Duration
 
-	// Ignore reports whether the interface with this name does not count. Exception: an interface
-	// with a route to the Internet always counts. New calls Ignore, and then the goroutine of
-	// the Watcher does. Default: [Virtual].
+	// Ignore reports whether the named interface does not count. An interface with a route to the Internet
+	// always counts. Ignore is called by New, and then by the goroutine of the Watcher. Default: [Virtual].
 	Ignore func(name string) bool
 }
 
@@ -49,16 +47,15 @@ const settle = 500 * time.Millisecond
 
 // Status is the state of a [Watcher] at one moment.
 type Status struct {
-	Network Network   // as of the last look that succeeded
-	Looked  time.Time // when that look was
-	Err     error     // why the last look failed; nil: it succeeded
-	Polling error     // why the system announces no changes, so that the Watcher polls every Interval; nil: changes are announced
+	Network Network   // as of the last successful look
+	Looked  time.Time // time of that look
+	Err     error     // error of the last look, or nil
+	Polling error     // why the system announces no changes, so that the Watcher polls every Interval, or nil
 }
 
-// New starts a Watcher, which watches until ctx ends or Close is called. The Watcher polls if the
-// system does not announce changes, or refuses to do so for this process. o may be nil. The
-// error says which option is wrong, or why New cannot look at the network: the error is
-// [errors.ErrUnsupported] on systems that hide the network from programs, such as js/wasm.
+// New starts a Watcher, which watches until ctx is done or Close is called. o may be nil. The error names the
+// wrong option, or why New cannot look at the network: [errors.ErrUnsupported] on systems that hide it from
+// programs, such as js/wasm.
 func New(ctx context.Context, o *Options) (*Watcher, error) {
 	m, err := thisMachine()
 	if err != nil {
@@ -106,27 +103,26 @@ func (o *Options) withDefaults() (Options, error) {
 	return r, nil
 }
 
-// Close starts the end of the Watcher and returns at once. It closes the channels of Changes
-// and detaches all connections. Close returns nil, and may be called more than once.
+// Close starts the end of the Watcher and returns immediately. It closes the channels of Changes and detaches
+// all connections. Close returns nil, and may be called more than once.
 func (w *Watcher) Close() error {
 	w.cancel()
 	return nil
 }
 
-// Done returns a channel that is closed when no goroutine, timer or socket of the Watcher
-// is left.
+// Done returns a channel that is closed when no goroutine, timer or socket of the Watcher is left.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// Status returns the present Status. It does not look at the network.
+// Status returns the current Status, without looking at the network.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-// Changes returns a new channel that gets each change from now on. The Watcher never waits for a
-// slow reader: changes that the reader has not taken are merged into one, from before the first to
-// after the last. The channel is closed when ctx or the Watcher ends.
+// Changes returns a new channel that receives each change from now on. The Watcher never waits for a slow
+// reader: pending changes are merged into one, from before the first to after the last. The channel is closed
+// when ctx is done or the Watcher ends.
 func (w *Watcher) Changes(ctx context.Context) <-chan Change {
 	ch := make(chan Change, 1) // one: report merges those that are not taken
 	w.mu.Lock()
