@@ -11,18 +11,17 @@ import (
 // Loopback reports whether r comes from this machine to this machine:
 //
 //   - The client has a loopback address.
-//   - The Host header is a loopback address, "localhost" or a name below it. The browser of this
-//     machine also runs pages of other sites, whose names can be made to point here ("DNS
-//     rebinding"); the Host header has such a name then.
-//   - The Origin header, if there is one, names that Host. Otherwise the page of another site asks.
+//   - The Host header is a loopback address, "localhost" or a name below it; others may be sent by a page of
+//     another site (DNS rebinding).
+//   - The Origin header, if any, names that Host.
 //   - The request did not come through a proxy: it has no header of a proxy (Forwarded, Via, X-Real-IP,
-//     CF-Connecting-IP, X-Forwarded-For or any other header X-Forwarded-...), and its protocol is not
-//     HTTP/1.0, which many proxies speak by default.
+//     CF-Connecting-IP or X-Forwarded-...), and its protocol is not HTTP/1.0, which many proxies speak by
+//     default.
 //
-// A proxy on this machine that speaks HTTP/1.1, sets no such header and writes another Host, as nginx does
-// with proxy_http_version 1.1, looks like a local client. So does every client behind HAProxy without "option
-// forwardfor", or behind whatever forwards TCP (HAProxy in mode tcp, socat, ssh -L, kubectl port-forward, a
-// port of a container), because it may send any Host. There Loopback protects nothing: set Options.Token.
+// A proxy on this machine that speaks HTTP/1.1, sets no such header and writes another Host, as nginx does with
+// proxy_http_version 1.1, looks like a local client. So does every client behind HAProxy without "option
+// forwardfor", or behind anything that forwards TCP (HAProxy in mode tcp, socat, ssh -L, kubectl port-forward,
+// a container port), because it may send any Host. There Loopback protects nothing: set [Options].Token.
 func Loopback(r *http.Request) bool {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host) && ownOrigin(r) && !proxied(r)

@@ -1,4 +1,4 @@
-// Package debug shows the connections of a program on a page, for the people who run it.
+// Package debug serves a page that shows the connections of a program, for its operators.
 //
 // # Usage
 //
@@ -7,35 +7,29 @@
 //	page.Register("feed", feed, nil) // a reconnect.Conn
 //	url, err := page.Listen(":6060") // on 127.0.0.1; or mount the page, an http.Handler, where you like
 //
-// If clients reach it through something that forwards TCP, set Options.Token: see Access below.
+// If clients reach it through anything that forwards TCP, set Options.Token: see Access below.
 //
-// RegisterGate and RegisterBreaker show gates and breakers, and RegisterValues shows values of the
-// program. Nothing is shown that was not registered, and nothing is global. In a browser the page
-// updates itself, except while its tab is hidden, because a browser opens at most six connections to one
-// program. At most 16 open pages are updated; each further page loads itself again every 5 s, and so does
-// a page without JavaScript. Programs get the same as JSON, by ?json or with [Page.Vars] by
-// expvar.
+// Only what was registered is shown, and nothing is global. The page updates itself, except while its tab is
+// hidden. At most 16 open pages are updated; further ones, and those without JavaScript, reload every 5 s. The
+// same is available as JSON, by ?json or with [Page.Vars] by expvar.
 //
 // # What it shows
 //
-// Above the rows the page says what is wrong: one line for all Conns that have the same trouble with
-// the same server for the same reason, such as "9 refused by feed.example:443 for 15 min" or "500 wait
-// behind one gate for feed.example:443 for 2 min, next dial in 4 s by acct-123: connection refused". A
-// line is a link to the rows of its Conns. There are eight lines at most, and then one line for all others. The
-// search finds names, endpoints and causes.
+// At the top the page says what is wrong: one line for all Conns that have the same trouble with the same
+// server for the same reason, such as "9 refused by feed.example:443 for 15 min". It is a link to the rows of
+// these Conns. After eight lines, one more covers all others.
 //
-// Then the worst Conns come first: those that have ended by themselves, are away, are flapping, are ready,
-// were closed. A list has a hundred Conns. The program searches and cuts the list into pages, so that
-// ten thousand Conns are no burden to the browser. The page shows of each Conn:
+// Below are the Conns, the worst first: those that have ended by themselves, are away, are flapping, are ready,
+// were closed. They are searched (by name, endpoint or cause) and paged by the program, a hundred per page. The
+// page shows of each Conn:
 //
-//   - its state and since when, the countdown to the next try, the verdict and the last cause,
+//   - its state and since when, the countdown to the next attempt, the verdict and the last cause,
 //   - its endpoint, signs of life, queues, fates and subscriptions,
 //   - its last 32 sessions, as a bar,
 //   - its last 64 events, on a separate page.
 //
-// The endpoint is the result of [reconnect.Conn.Endpoint] at Register: where the Conn was made to
-// dial. If a server has advised another address, or Prepare has set another URL, the present session
-// may have another host.
+// The endpoint is the result of [reconnect.Conn.Endpoint] at Register. If a server has advised another address,
+// or Prepare has set another URL, the current session may have another host.
 //
 // The kinds of events are named for the hooks of [reconnect.Trace]:
 //
@@ -43,14 +37,13 @@
 //	session_start session_ready session_done  rotate_start rotate_done rotate_failed
 //	wait kicked  probe_done probe_failed  slow_handler overdue  end
 //
-// Several answered probes in a row are one event. The end of a wait is an event only if the wait was cut
-// short.
+// Consecutive answered probes are one event. The end of a wait is an event only if the wait was cut short.
 //
 // # JSON
 //
-// The answer to ?json, and the result of [Page.Vars], is a [Snapshot]. The names of fields and the
-// words do not change; new ones may come. A time is written as in RFC 3339, and a duration is a
-// number of seconds. A field with a question mark is left out when it is empty, zero or false.
+// The response to ?json, and the result of [Page.Vars], is a [Snapshot]. The names of fields and the words do
+// not change; new ones may be added. Times are formatted as in RFC 3339, and durations are numbers of seconds.
+// A field with a question mark is omitted if it is empty, zero or false.
 //
 //	snapshot
 //		time        when it was made
@@ -171,30 +164,24 @@
 //
 // # Access
 //
-// Only clients on this machine may see the page, by a loopback name or address and through no proxy: see
-// [Loopback]. Options.Allow can say otherwise. Behind HAProxy, or anything else that forwards TCP, that check
-// protects nothing, because each client has the address of the forwarder and sends the Host that it likes.
-// Set Options.Token there: a browser then opens the page by a link with ?token=TOKEN, and a program sends the
-// header "Authorization: Bearer TOKEN". The page changes nothing in the program and loads nothing from
-// another site; its Content-Security-Policy allows no other style and script. All texts are escaped.
+// By default only clients on this machine may see the page, by a loopback name or address and through no proxy:
+// see [Loopback] and Options.Allow. Behind HAProxy, or anything else that forwards TCP, that check protects
+// nothing: set Options.Token. The page changes nothing in the program and loads nothing from another site; its
+// Content-Security-Policy allows no other style and script. All texts are escaped.
 //
 // # Secrets
 //
-// The page shows no data of messages, no headers, no keys of subscriptions, and no user and no query
-// of a URL. The rest is shown:
+// The page shows no data of messages, no headers, no keys of subscriptions, and no user or query of a URL. It
+// shows:
 //
-//   - The path of a URL. If the path holds a secret, such as a listen key, remove it with
-//     Options.Endpoint.
-//   - A cause, by types and codes, such as "closed by the peer: 1012 (service restart)". The text of the
-//     error is not shown, because a peer chooses the reason of a close frame, and your functions choose
-//     their errors. The log has the whole texts: see [reconnect.Log].
-//   - Names and values, as you register them.
+//   - The path of a URL. If it holds a secret, such as a listen key, remove it with Options.Endpoint.
+//   - A cause, by types and codes, such as "closed by the peer: 1012 (service restart)". The text of the error,
+//     which may come from a peer or your functions, is only in the log: see [reconnect.Log].
+//   - Names and values, as registered.
 //
 // # Cost
 //
-// A Conn that is not registered costs nothing. A registration of a Conn without other hooks takes
-// about 1.3 kB, and grows with the events to 10.6 kB (64-bit; TestARegistrationIsSmall). A message costs
-// nothing; an event costs a few copies under a lock that is held for no longer. A page of a hundred
-// among ten thousand Conns has 120 kB and allocates 2.1 MB; an update that finds nothing new allocates
-// 1.9 MB and takes 20 ms (TestTenThousandConnsAreCheap). Only open pages are updated, every 500 ms.
+// A Conn that is not registered costs nothing. A registration of a Conn without other hooks takes about 1.3 kB,
+// growing with the events to 10.6 kB (64-bit). A message costs nothing; an event costs a few copies under a
+// lock. Only open pages are updated, every 500 ms.
 package debug

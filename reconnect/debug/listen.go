@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Listen serves the page at address until Close, and returns the URL of the page on this machine. An address
-// without a host, such as ":6060", means 127.0.0.1, and port 0 means any free port. The page is at every
-// path. Options.Allow decides which clients may see the page, whatever the address is. It cannot tell clients
-// apart if the address is reached by something that forwards TCP, such as HAProxy or a port of a container:
-// set Options.Token there, and open the URL with ?token=TOKEN.
+// Listen serves the page at address, on every path, until Close, and returns the URL of the page on this
+// machine. An address without a host, such as ":6060", means 127.0.0.1, and port 0 means any free port.
+// Whatever the address, Options.Allow decides which clients may see the page. Behind anything that forwards
+// TCP, such as a container port, set [Options].Token, and open the URL with ?token=TOKEN.
 func (p *Page) Listen(address string) (url string, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,29 +8,26 @@ import (
 
 // Options are the options of [New]. A nil *Options is fine.
 type Options struct {
-	// Title stands at the top of the page and tells the pages of several programs apart. Default:
-	// the name of the program's file.
+	// Title is the heading of the page. Default: the name of the program's file.
 	Title string
 
-	// Allow reports whether a request may see the page. Allow must be safe for concurrent use. To
-	// allow more requests than the default does, call [Loopback] in Allow. Default: Loopback.
+	// Allow reports whether a request may see the page. It must be safe for concurrent use. To allow more
+	// requests than by default, call [Loopback] in Allow. Default: Loopback.
 	Allow func(r *http.Request) bool
 
-	// Token is a secret that a request must bring, in addition to what Allow demands. Set it where Allow
-	// cannot tell who asks: where other users of this machine must not see the page, or behind anything that
-	// forwards TCP, because all its clients have the address of the forwarder and any Host that they like. It
-	// should be long and random, such as the result of Text of crypto/rand.
+	// Token is a secret that a request must bring, in addition to what Allow demands. Set it where Allow cannot
+	// tell who asks: where other users of this machine must not see the page, or behind anything that forwards
+	// TCP: see [Loopback]. It should be long and random, such as the result of [crypto/rand.Text].
 	//
-	// A browser opens the page by a link with ?token=TOKEN once, and gets a cookie that is made from the
-	// token. The cookie ends with the browser, or with another token. A program sends the header
-	// "Authorization: Bearer TOKEN". The comparison takes the same time for every wrong token. The token is
-	// in no page, no JSON and no error, and the URL that Listen returns does not have it. [Page.Vars] and so
-	// expvar do not ask for it. Default: none is demanded.
+	// A browser opens the page by a link with ?token=TOKEN once, and gets a cookie derived from the token,
+	// which lasts until the browser is closed or the token changes. A program sends the header "Authorization:
+	// Bearer TOKEN". The comparison takes the same time for every wrong token. The token is in no page, JSON,
+	// error or URL that Listen returns. [Page.Vars] and so expvar do not ask for it. Default: none is demanded.
 	Token string
 
-	// Endpoint returns the text that is shown, and searched, in place of the endpoint of a Conn.
-	// Register calls Endpoint. Set it if a path holds a secret, such as a listen key or a token.
-	// Default: the endpoint as it is.
+	// Endpoint returns the text that is shown and searched instead of the endpoint of a Conn. It is called by
+	// Register. Set it if a path holds a secret, such as a listen key or a token. Default: the endpoint as it
+	// is.
 	Endpoint func(endpoint string) string
 }
 

@@ -14,10 +14,9 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// Page shows the connections of a program, for the people who run it. It is an [http.Handler] that fits any
-// path, and answers GET and HEAD. Where it is mounted behind something that forwards TCP, the default of
-// Options.Allow does not protect it: see [Loopback], and set Options.Token. Any goroutine may call the
-// methods of a Page, except inside a function of its [Options], of [ConnOptions] or of RegisterValues.
+// Page shows the connections of a program. It is an [http.Handler] that fits any path, and answers GET and
+// HEAD. Behind anything that forwards TCP set [Options].Token: see [Loopback]. Its methods are safe for
+// concurrent use, but must not be called in a function of its Options, of ConnOptions or of RegisterValues.
 //
 // A query selects:
 //
@@ -27,10 +26,10 @@ import (
 //	cause=WORD   only the Conns with a trouble for that reason, such as refused, 401 or gate
 //	page=N       the Nth hundred of these; the first is 1
 //	conn=ID      one Conn, with its sessions and its events
-//	json         a [Snapshot] as JSON
+//	json         a Snapshot as JSON
 //	token=TOKEN  loads the page again, with a cookie in the place of Options.Token
 //
-// A Page keeps no Conn open and ends none.
+// A Page neither keeps a Conn open nor closes it.
 type Page struct {
 	o       *Options
 	token   *token          // or nil if none is required
@@ -61,13 +60,11 @@ type source[T any] struct {
 
 // ConnOptions are the options of [Page.Register]. A nil *ConnOptions is fine.
 type ConnOptions struct {
-	// Subscriptions returns how many subscriptions are wanted and how many are held, such as
+	// Subscriptions returns how many subscriptions are wanted and how many are held, as in
 	//
 	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
 	//
-	// with a subscription.Set. Subscriptions is called whenever the Conn is shown, so it must be
-	// quick.
-	// Default: none.
+	// with a subscription.Set. It is called whenever the Conn is shown, so it must be quick.
 	Subscriptions func() (wanted, held int)
 }
 
@@ -87,14 +84,13 @@ func New(o *Options) *Page {
 	return p
 }
 
-// Register shows c under a name, from its next event on, until unregister is called. Several Conns may
-// have the same name. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the
-// documentation of the package.
+// Register shows c under a name, which need not be unique, from its next event on, until unregister is called.
+// The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the package documentation.
 //
-// A Conn that the program has closed needs no unregister: it is forgotten 10 min after its end, or when 256
-// others have ended after it. A Conn that has ended by itself is shown until unregister is called. If
-// another Conn is registered with the same name, the new Conn is its successor, and the Conn that has ended is
-// forgotten 10 min later. Of the Conns that have ended by themselves the last 4096 are shown.
+// A Conn that the program has closed needs no unregister: it is forgotten after 10 min, or when 256 others have
+// ended after it. A Conn that has ended by itself is shown until unregister is called, or until 10 min after a
+// Conn is registered with the same name, as its successor. Of the Conns that have ended by themselves the last
+// 4096 are shown.
 //
 // c must not be nil; o may be nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
@@ -180,8 +176,8 @@ func (p *Page) forgetLater(w *watched) {
 	w.forget = time.AfterFunc(pastKept, func() { p.unregister(w) })
 }
 
-// RegisterGate shows the lines of a gate until unregister is called. Lines that are down come first,
-// then lines that are held, then the longest. g must not be nil.
+// RegisterGate shows the lines of a gate until unregister is called: first those that are down, then those that
+// are held, then the longest. g must not be nil.
 func (p *Page) RegisterGate(name string, g *budget.Gate) (unregister func()) {
 	return register(p, &p.gates, name, g)
 }
@@ -191,10 +187,9 @@ func (p *Page) RegisterBreaker(name string, b *budget.Breaker) (unregister func(
 	return register(p, &p.breakers, name, b)
 }
 
-// RegisterValues shows a group of values of the program, such as how many members a chat room has, until
-// unregister is called. values is called whenever the group is shown, and may be called by several
-// goroutines at once; the page waits until values returns. The first 32 values are shown. values must
-// not be nil.
+// RegisterValues shows a group of values of the program, such as the number of members of a chat room, until
+// unregister is called. values is called whenever the group is shown, possibly by several goroutines at the
+// same time, and the page waits for it. The first 32 values are shown. values must not be nil.
 func (p *Page) RegisterValues(name string, values func() []Value) (unregister func()) {
 	return register(p, &p.groups, name, values)
 }
@@ -215,10 +210,9 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 	}
 }
 
-// Close ends the servers of Listen and the updates of open pages, and waits until the updates have
-// ended: 5 s at most, if a browser does not read. A request for a page or for JSON that is under way
-// may end later. From then on the handler answers 503. The Page watches no Conn any more; the Conns go
-// on. Close returns nil, and may be called more than once.
+// Close stops the servers of Listen and the updates of open pages, and waits for the updates: at most 5 s, if a
+// browser does not read. A request in progress for a page or for JSON may end later. From then on the handler
+// answers 503, and the Page watches no Conn. Close returns nil, and may be called more than once.
 func (p *Page) Close() error {
 	p.mu.Lock()
 	p.close()

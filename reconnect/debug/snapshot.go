@@ -9,8 +9,8 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// Snapshot is all that a Page shows at one moment. It reads and writes the JSON of ?json, whose
-// fields are described under JSON in the documentation of the package.
+// Snapshot is all that a Page shows at one moment. It marshals to and unmarshals from the JSON of ?json,
+// described under JSON in the package documentation.
 type Snapshot struct {
 	Time     time.Time     `json:"time"`
 	Title    string        `json:"title"`
@@ -155,8 +155,7 @@ type groupInfo struct {
 	Values []Value `json:"values"`
 }
 
-// Value is a line of the program: see [Page.RegisterValues]. Both texts are
-// cut at 200 bytes.
+// Value is a line for [Page.RegisterValues]. Both texts are cut at 200 bytes.
 type Value struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -171,7 +170,7 @@ const (
 //
 //	expvar.Publish("redial", expvar.Func(page.Vars))
 //
-// This package does not import expvar, which registers a handler by being imported.
+// This package does not import expvar, whose import registers a handler.
 func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 
 // snapshot returns the Snapshot for q. It has no Conn if q asks for one that is not there. It has no Totals,
