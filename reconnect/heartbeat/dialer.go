@@ -10,29 +10,27 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Dialer is a dialer whose connections answer the heartbeats of the server. Its fields must not change
-// after the first call of a method. It is a reconnect.Dialer. Its methods Validate, Host, Endpoint and
-// DialTimeout call the same methods of the field Dialer, if that has them.
+// Dialer is a reconnect.Dialer whose connections answer the heartbeats of the server. Its fields must not
+// change after the first call of a method.
 type Dialer struct {
 	// Dialer dials the connections, such as a *dialer.WebSocket. It must be set.
 	Dialer interface {
 		Dial(ctx context.Context) (conn.Conn, error)
 	}
 
-	// Answer reports whether m is a heartbeat, and returns the answer to it; the zero Message means: no
-	// answer. Answer is called with each message, in the goroutine that reads, and must be quick. It must
-	// not keep m.Data, but may return it in the answer. It must be set.
+	// Answer reports whether m is a heartbeat, and returns the response, or the zero Message for none. It is
+	// called with each message, in the goroutine that reads, and must be quick. It must not keep m.Data, but
+	// may return it in the response. It must be set.
 	Answer func(m conn.Message) (answer conn.Message, ok bool)
 
-	// Every is the interval of the heartbeats that the server has promised. A connection is cut, with
-	// [ErrLate], if neither a heartbeat nor another message has come for twice Every. The time is measured
-	// in steps of half of Every, so it can be half of Every shorter or longer. A message comes when all of
-	// it is there, so Every must allow for the largest one on a slow network. Time in which nobody reads
-	// does not count. Default: a late server is not cut. Negative: an error.
+	// Every is the interval of the heartbeats that the server has promised. A connection is closed, with
+	// [ErrLate], if no message, heartbeat or not, has come for twice Every, plus or minus half of Every. Only
+	// complete messages count, so Every must allow for the largest one on a slow network. Time in which no
+	// goroutine reads does not count. Default: a late server is tolerated. Negative: an error.
 	Every time.Duration
 }
 
-// Dial dials by the Dialer below.
+// Dial dials with the underlying Dialer.
 func (d *Dialer) Dial(ctx context.Context) (conn.Conn, error) {
 	if err := d.validate(); err != nil {
 		return nil, err
@@ -44,7 +42,7 @@ func (d *Dialer) Dial(ctx context.Context) (conn.Conn, error) {
 	return newBeats(c, d), nil
 }
 
-// Validate returns an error that names the wrong field, or the result of Validate of the Dialer below.
+// Validate returns an error that names the wrong field, or the result of the underlying Validate.
 func (d *Dialer) Validate() error {
 	if err := d.validate(); err != nil {
 		return err
@@ -67,7 +65,7 @@ func (d *Dialer) validate() error {
 	return nil
 }
 
-// Host returns the Host of the Dialer below, or "" if that has no such method.
+// Host returns the underlying Host, or "" without such a method.
 func (d *Dialer) Host() string {
 	if h, ok := d.Dialer.(interface{ Host() string }); ok {
 		return h.Host()
@@ -75,7 +73,7 @@ func (d *Dialer) Host() string {
 	return ""
 }
 
-// Endpoint returns the Endpoint of the Dialer below, or its Host, or "" if that has neither method.
+// Endpoint returns the underlying Endpoint, or else Host, or "" without either method.
 func (d *Dialer) Endpoint() string {
 	if e, ok := d.Dialer.(interface{ Endpoint() string }); ok {
 		return e.Endpoint()
@@ -83,7 +81,7 @@ func (d *Dialer) Endpoint() string {
 	return d.Host()
 }
 
-// DialTimeout returns the DialTimeout of the Dialer below, or 0 if that has no such method.
+// DialTimeout returns the underlying DialTimeout, or 0 without such a method.
 func (d *Dialer) DialTimeout(t backoff.Attempt) time.Duration {
 	if l, ok := d.Dialer.(interface {
 		DialTimeout(backoff.Attempt) time.Duration

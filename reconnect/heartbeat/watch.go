@@ -10,8 +10,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// ErrLate is the cause of the end of a session whose server has sent nothing for too long, although it has
-// promised heartbeats: see [Dialer].Every. Its reason is [backoff.ReasonSilent].
+// ErrLate is the cause of the end of a session whose server has promised heartbeats but was silent for too
+// long: see [Dialer].Every. Its reason is [backoff.ReasonSilent].
 var ErrLate error = late{}
 
 type late struct{}
