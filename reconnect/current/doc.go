@@ -1,7 +1,6 @@
-// Package current holds the present client: the one that another library has made over the present
-// connection of a reconnect.Run, such as a paho client, an amqp091 channel, a gRPC stream or a pgx
-// connection that listens. The rest of the program asks for the client each time it needs one, and never
-// gets a client whose connection is known to be lost.
+// Package current holds the current client: the one that another library has made over the current connection
+// of a reconnect.Run, such as an amqp091 channel or a gRPC stream. The rest of the program asks for the client
+// whenever it needs one, and never gets one whose connection is known to be lost.
 //
 //	var channels current.Of[*amqp.Channel]
 //
@@ -25,21 +24,19 @@
 //
 // Anywhere else:
 //
-//	ch, err := channels.Wait(ctx) // returns at once if there is a channel
+//	ch, err := channels.Wait(ctx) // returns immediately if there is a channel
 //	if err != nil {
-//		return err // ctx or Run has ended
+//		return err // ctx or Run is done
 //	}
 //	if err := ch.PublishWithContext(ctx, ...); errors.Is(err, amqp.ErrClosed) {
 //		channels.Fail(ch, err) // Wait does not return ch any more, and the session ends
 //	}
 //
-// If a library has one client object for all sessions, Set is called with the same client in each. Use
-// WaitSession then, whose fail ends only the session in which the client has failed.
+// For a library with one client object for all sessions use [Of.WaitSession].
 //
-// Run closes the client, and waits for that. Some clients wait in Close for an answer of the
-// server, which may be gone: return a type from dial whose Close has a limit, such as that of
-// CloseDeadline of amqp091. Trace.SlowHandler reports a Close that takes 5 s.
+// Run closes the client and waits for that, but some clients wait in Close for the server, which may be gone.
+// Then make dial return a type whose Close has a limit, such as CloseDeadline of amqp091. Trace.SlowHandler
+// reports a Close that takes 5 s.
 //
-// Whether a message whose publish failed may be sent again is for the program to decide: the server may
-// have it.
+// A message whose publish failed may have reached the server; the program must decide whether to send it again.
 package current

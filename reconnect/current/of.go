@@ -8,18 +8,17 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Of holds the present client. The zero value is ready for use, and holds no client. Any goroutine may call the methods.
-// An Of must not be copied after first use. It starts no goroutine.
+// Of holds the current client. The zero value is ready for use, and holds no client. An Of is safe for
+// concurrent use, must not be copied after first use, and starts no goroutine.
 //
-// Wait returns a client from its Set on, until the first of these: its remove is called, its context ends,
-// Fail is called with it, another client is set, or Alive reports false for it.
+// Wait returns a client from its Set on, until its remove is called, its context is done, Fail is called with
+// it, another client is set, or Alive reports false for it.
 //
 // Clients are compared: if T is an interface, their types must be comparable, as pointers are.
 type Of[T comparable] struct {
-	// Alive reports whether v can still be used, such as func(c *amqp.Connection) bool { return !c.IsClosed() }:
-	// a library often knows that its client has ended before serve has returned. Alive is called by each Wait, in its
-	// goroutine, and must be quick. It must not change after the first call of a method. Default: a
-	// client can be used until something else ends it.
+	// Alive reports whether v is still usable, such as func(c *amqp.Connection) bool { return !c.IsClosed() }.
+	// Alive is called by each Wait, in its goroutine, and must be quick. It must not change after the first
+	// call of a method. Default: always true.
 	Alive func(v T) bool
 
 	changed xsync.Signal // there is another client, or End was called
@@ -40,10 +39,10 @@ type held[T comparable] struct {
 	handed bool // Wait has returned the client since Set; guarded by Of.mu
 }
 
-// Set makes v the present client, and returns a context that ends with ctx, when remove is called, or when
-// Fail is called with v: then the error of Fail is the cause. Call Set when v is ready for use: logged in, and
-// subscribed if that matters. The caller must call remove when v has ended or is not needed any more; calls
-// after the first do nothing. After another Set, remove ends only its own context.
+// Set makes v, which must be ready for use (logged in, and subscribed if that matters), the current client. It
+// returns a context that is done when ctx is done, remove is called, or Fail is called with v, with the error
+// of Fail as the cause. The caller must call remove when v has ended or is not needed any more; calls after the
+// first do nothing. After another Set, remove cancels only its own context.
 func (o *Of[T]) Set(ctx context.Context, v T) (of context.Context, remove context.CancelFunc) {
 	h := &held[T]{client: v}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
@@ -70,9 +69,9 @@ func (o *Of[T]) remove(h *held[T], cause error) {
 	h.cancel(cause)
 }
 
-// Wait returns the present client. If there is none, Wait waits for the next client until ctx ends or End is
-// called, and then returns the cause of ctx or the error of End. If ctx has ended already, Wait returns no
-// client. The client that Wait has returned can end at any time: see Fail.
+// Wait returns the current client. If there is none, Wait waits for the next until ctx is done or End is
+// called, and then returns the cause of ctx or the error of End. If ctx is already done, it returns no client.
+// The returned client can end at any time: see [Of.Fail].
 func (o *Of[T]) Wait(ctx context.Context) (T, error) {
 	h, err := o.wait(ctx)
 	if err != nil {
@@ -82,8 +81,8 @@ func (o *Of[T]) Wait(ctx context.Context) (T, error) {
 	return h.client, nil
 }
 
-// WaitSession is Wait for a client object that is set again in each session. fail is Fail, but ends only the
-// session in which WaitSession has returned v. If err is not nil, fail does nothing.
+// WaitSession is like Wait for a client object that is set again in each session. fail is like Fail, but ends
+// only the session in which WaitSession has returned v. If err is not nil, fail does nothing.
 func (o *Of[T]) WaitSession(ctx context.Context) (v T, fail func(err error), err error) {
 	h, err := o.wait(ctx)
 	if err != nil {
@@ -127,15 +126,14 @@ func (o *Of[T]) now() (*held[T], error) {
 	return h, nil
 }
 
-// Fail says that v cannot be used any more because of err. It ends the context that Set returned, with the
-// cause err, and Wait does not return v any more. If v is not the present client, Fail does nothing. So after
-// Fail the next Wait returns another client, even if the library has not noticed yet that the connection is
-// lost.
+// Fail reports that v is unusable because of err. It cancels the context that Set returned, with the cause err,
+// and Wait does not return v any more, even if the library has not noticed yet that the connection is lost. If
+// v is not the current client, Fail does nothing.
 //
 // Fail is safe only if each session has a client object of its own. For an object that is set again, use
-// [Of.WaitSession], whose fail is about one session: Fail cannot tell the sessions apart. If the last two calls of
-// Set had v, Fail does nothing until Wait has returned v in the new session; after that, a Fail that is about the
-// old session ends the new one.
+// [Of.WaitSession], because Fail cannot tell the sessions apart: if the last two calls of Set had v, Fail does
+// nothing until Wait has returned v in the new session; after that, a Fail that is about the old session ends
+// the new one.
 func (o *Of[T]) Fail(v T, err error) {
 	o.mu.Lock()
 	h := o.held
@@ -146,8 +144,8 @@ func (o *Of[T]) Fail(v T, err error) {
 	}
 }
 
-// End says that there will be no client any more, because of err, such as the result of reconnect.Run. From
-// now on every Wait returns err, or [net.ErrClosed] if err is nil. Calls of End after the first do nothing.
+// End reports that there will be no further client because of err, such as the result of reconnect.Run. From
+// now on every Wait returns err, or [net.ErrClosed] if err is nil. Later calls of End do nothing.
 func (o *Of[T]) End(err error) {
 	if err == nil {
 		err = net.ErrClosed
