@@ -35,7 +35,7 @@
 //   - The fate of a message is written, dropped or unknown.
 //   - A rotation replaces a healthy session, because its server will end it.
 //   - A verdict is the class of an error, which decides what to do about it.
-//   - A gate limits the dials of a program to one host.
+//   - A gate paces a program's dials to a host: they wait there until they may begin.
 //   - A budget of logins bounds the logins of an account in an interval.
 //   - A herd is many clients reconnecting at the same time, such as after a server restart.
 //
@@ -57,8 +57,8 @@
 //     refuses. A session that we end because of what the peer sent, such as a broken frame or too large
 //     a message, counts only after an hour. After ten waits shorter than 10 ms in an outage, each is at
 //     least 10 ms. After ten rotations without a pause, one begins every 2 s.
-//  4. Ready is not connected. A session is ready when [Options.OnSession] has succeeded. Then the queued
-//     messages are written in order, before new ones, while reading continues.
+//  4. Ready is not connected. A session is ready when [Options.OnSession] and then each Layer.Open have
+//     succeeded. Then the queued messages are written in order, before new ones, while reading continues.
 //  5. A visible seam. When a session ends the reader gets exactly one [*Seam], between the last message
 //     of that session and the first of the next. (With [OverlapMix] messages of the next session come
 //     before it too.) Every message carries the number of its session. With [Options.MarkRefetch] a mark

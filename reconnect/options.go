@@ -37,8 +37,9 @@ type Options struct {
 	// the peer may disconnect. If handling is slow, use Read.
 	OnMessage func(ctx context.Context, m Message)
 
-	// OnSeam is called with each seam and mark, in order with OnMessage, in the supervisor's goroutine.
-	// Its context is canceled with the Conn. It is an error without OnMessage: Read returns the seams.
+	// OnSeam is called with each seam and mark, in order with OnMessage, in the supervisor's goroutine;
+	// for exceptions see Resumable and MarkRefetch. Its context is canceled with the Conn, or for a mark
+	// with the session. It is an error without OnMessage: Read returns the seams.
 	OnSeam func(ctx context.Context, s *Seam)
 
 	// Inbox bounds the unread messages; it is an error with OnMessage.
@@ -151,10 +152,11 @@ const (
 // Outbox bounds the queued messages of [Conn.Send], and reports their fates. The zero value has the
 // defaults.
 type Outbox struct {
-	// OnReceipt is called exactly once with the fate of each message that Send accepted, and returns its
-	// data to the caller. The calls are sequential, in a goroutine of their own, in the order in which
-	// the fates were settled; written messages keep the order of Send. The context is canceled with the
-	// Conn. Writing continues meanwhile, but once Messages receipts wait, Send rejects messages.
+	// OnReceipt is called exactly once with the fate of each message that Send accepted, whose data then
+	// belongs to the caller again. The calls are sequential, in a goroutine of their own, in the order in
+	// which the fates were settled; written messages keep the order of Send. The context is canceled with
+	// the Conn. Writing continues meanwhile, but once as many receipts wait as Messages allows, Send
+	// rejects messages. Default: fates are only counted, in [Stats].
 	//
 	// Because OnSession may wait for OnReceipt, with this context Write and AwaitSession return
 	// ErrNotReady while no session is ready, and SendWait does not wait for space. To wait, use another
@@ -211,16 +213,16 @@ const (
 //   - for time for which the process was stopped.
 //
 // Because a busy peer may answer late, each silent session in a row that was ready and probed doubles
-// the limit of the next, up to 8 times Limit. Such a session is probed as soon as it is ready and being
-// read. Limit applies again
+// the limit of the next, up to 8 times Limit. While the limit is raised, each session is probed as soon
+// as it is ready and being read. Limit applies again
 //
 //   - when a ping is answered within two thirds of Limit; with Probe, when anything arrives within that
 //     time;
 //   - after a session that ended otherwise, unless it was once silent for Limit.
 //
-// A slow reader never costs the connection; [Trace.Overdue] reports it. But the session is lost if the
-// peer closes the connection. Only Linux detects that without reading, so a program that only writes
-// should use [InboxDiscard].
+// A slow reader alone never costs the connection, except with [InboxDisconnect]; [Trace.Overdue] reports
+// it. But the session is lost if the peer closes the connection. Only Linux detects that without
+// reading, so a program that only writes should use [InboxDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: forever.
 	Limit time.Duration
@@ -249,9 +251,9 @@ type Stall struct {
 	// Limit is how long a ready session may be without a message. Default, and negative: forever.
 	Limit time.Duration
 
-	// Expected reports whether messages are expected at a time. The silence counts from when it first
-	// does. It is called in a timer's goroutine when the session is ready, and then 8 times per Limit.
-	// It is an error without a Limit.
+	// Expected reports whether messages are expected at a time, such as in a market's hours. The silence
+	// counts from when it first does. It is called in a timer's goroutine when the session is ready, and
+	// then 8 times per Limit. It is an error without a Limit.
 	Expected func(time.Time) bool
 }
 

@@ -15,8 +15,8 @@ import (
 // some time. [Conn.Rotate] does this on request.
 //
 // The next session is dialed and opened like any other, while the current one continues. A failed dial
-// is repeated as after a loss. A verdict of ClassStop ends the rotation, and After requests no other one
-// for the session, which stays.
+// is repeated as after a loss. A verdict of ClassStop ends the rotation, and the session stays; if After
+// has requested the rotation, it requests no other one for that session.
 //
 // Once the next session is ready, it sends the messages; the old one only finishes the message being
 // written, and sends those with its number in [Outgoing.Session]. It is read to its end, or for Drain,
@@ -31,8 +31,9 @@ type Rotation struct {
 	// with Allowed from [0.9, 0.98). Default: never. Less than 1 ms: an error.
 	After time.Duration
 
-	// Allowed reports whether now is a good moment. It is called in a timer's goroutine from the drawn
-	// age until 0.99 of After, when the session is replaced anyway. It is an error without After.
+	// Allowed reports whether now is a good moment, such as a pause in a voice agent's conversation. It is
+	// called in a timer's goroutine from the drawn age until 0.99 of After, when the session is replaced
+	// anyway. It is an error without After.
 	Allowed func(time.Time) bool
 
 	// Overlap says in which order the reader gets the messages of two live sessions. Default:

@@ -20,8 +20,8 @@ import (
 )
 
 // Run keeps one connection open. It dials, passes the connection to serve, closes it when serve returns,
-// classifies why, waits, and dials again. The caller's goroutine is the supervisor. An invalid option is
-// an error immediately. Otherwise Run returns
+// classifies why, waits, and dials again. The caller's goroutine is the supervisor. With an invalid
+// option Run returns an error immediately. Otherwise it returns
 //
 //   - when ctx is done, with [context.Cause];
 //   - when a verdict is ClassStop, with that error;
@@ -36,7 +36,7 @@ import (
 // dial runs in its own goroutine, for which Run always waits; Run closes a connection that comes too
 // late. Its context carries a [backoff.Attempt], and is done after the Attempt's two limits together. It
 // should not retry. A second dial runs concurrently after a kick, or if the first takes too long after
-// calling Attempt.Connected, but not with [RunOptions.OneConnection].
+// calling Attempt.Connected. At most two dials run at once, and only one with [RunOptions.OneConnection].
 //
 // If serve or a hook panics or ends by [runtime.Goexit], the connection is closed nevertheless, and the
 // gate's slot is released. A dial that ends by Goexit has failed.

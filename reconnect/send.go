@@ -52,8 +52,8 @@ type Receipt struct {
 }
 
 // Send queues a message and returns without waiting for the network. If the error is nil the message was
-// accepted, and Outbox.OnReceipt is called with its fate exactly once. Otherwise OnReceipt is not called
-// with it, and the error is a *[WriteError].
+// accepted, and Outbox.OnReceipt, if set, is called with its fate exactly once. Otherwise OnReceipt is
+// not called with it, and the error is a *[WriteError].
 //
 // Messages, including those of [Conn.Write], are written in the order in which they were accepted. While
 // no session is ready Send rejects a message, with [ErrNotReady], or keeps it until OnSession of the
