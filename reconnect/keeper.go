@@ -421,10 +421,10 @@ type served struct {
 type extra struct {
 	hint      *hint            // with which it was dialed
 	advised   bool             // it was dialed at the address of the hint
-	aging     *aging           // nil: there is no limit on its age
-	keepAlive *watch.KeepAlive // nil: nothing is written when nothing was for a while
-	stall     *watch.Stall     // nil: there is no limit
-	mark      *mark            // nil: the user wants none
+	aging     *aging           // or nil if its age is not limited
+	keepAlive *watch.KeepAlive // or nil without Options.KeepAlive
+	stall     *watch.Stall     // or nil without a limit
+	mark      *mark            // or nil without Options.MarkRefetch
 }
 
 var noExtra = &extra{}
@@ -482,7 +482,7 @@ func (l *served) stop(w *watch.Shared, cause error) {
 	l.extra.stall.Stop(cause)
 }
 
-// block waits until ready is closed, or until ctx or l ends. Meanwhile nobody reads l, and afterwards it is
+// block waits until ready is closed, or until ctx or l ends. Meanwhile no goroutine reads l, and afterwards it is
 // still paused.
 func (l *served) block(ctx context.Context, ready <-chan struct{}) error {
 	l.Pause(link.Blocked)

@@ -20,7 +20,7 @@ type face struct {
 }
 
 // largestFace has the ceilings.
-var largestFace = face{packages: 16, names: 1339, words: 50694}
+var largestFace = face{packages: 16, names: 1339, words: 50715}
 
 // wrong returns each ceiling that is exceeded.
 func (f *face) wrong() (list []string) {

@@ -357,7 +357,7 @@ type Action struct {
 	Do      Do              // the kind
 	Which   int             // 0 or 1, with DoDial, DoKeep and DoCut
 	Attempt backoff.Attempt // with DoDial; its Connected is nil
-	At      time.Time       // when to call Next again, with DoWait; zero: when something has happened
+	At      time.Time       // when to call Next again, with DoWait; zero means after the next event
 
 	Kicked bool // because of a kick: with DoKeep not because the handshake hangs, with DoDial before the wait was over
 }
@@ -369,7 +369,7 @@ type Do uint8
 const (
 	DoWait Do = iota // until Action.At
 	DoDial           // begin the dial
-	DoKeep           // nothing but this: the dial hangs and goes on, and another will begin beside it
+	DoKeep           // keep the dial, which hangs; another will begin concurrently
 	DoCut            // cancel the dial
 	DoStop           // the policy gave up, or a verdict was ClassStop
 )

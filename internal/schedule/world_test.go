@@ -108,7 +108,7 @@ const (
 	policyWait  = 1
 	stableAfter = 2
 	credit      = 2
-	slowMax     = 12 // a session of so many units ends a row of slow verdicts
+	slowMax     = 12 // units after which a ready session ends a row of slow verdicts
 )
 
 // slowWaits are the least waits after the first slow verdict in a row, and after a later one.

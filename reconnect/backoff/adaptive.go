@@ -36,15 +36,15 @@ import (
 //
 // The zero value has the defaults, which were chosen by simulation: see bench/DEFAULTS.md in the repository.
 type Adaptive struct {
-	Spread          time.Duration // range of the first wait; default 2 s; negative: no first wait
-	Base            time.Duration // minimum d; default 2.4 s; negative: 0
-	Share           float64       // of the age of the outage, for d; default 0.5; negative: 0
-	Cap             time.Duration // maximum d; default 10 s; negative: none
-	OverloadCap     time.Duration // maximum d after an overload; default 15 s; negative: none
-	RetryAfterShare float64       // of the time that the server has asked to wait; default 0.25; negative: 0
-	Connect         time.Duration // limit on connecting; default DefaultConnect; negative: none
-	Hang            time.Duration // time after which a handshake hangs; default 10 s; negative: never
-	HangShare       float64       // of the age of the hang, for concurrent handshakes; default 0.05; negative: 0
+	Spread          time.Duration // range of the first wait; default 2 s; negative means no first wait
+	Base            time.Duration // minimum d; default 2.4 s; negative means 0
+	Share           float64       // of the age of the outage, for d; default 0.5; negative means 0
+	Cap             time.Duration // maximum d; default 10 s; negative means none
+	OverloadCap     time.Duration // maximum d after an overload; default 15 s; negative means none
+	RetryAfterShare float64       // of the time that the server has asked to wait; default 0.25; negative means 0
+	Connect         time.Duration // limit on connecting; default DefaultConnect; negative means none
+	Hang            time.Duration // time after which a handshake hangs; default 10 s; negative means never
+	HangShare       float64       // of the age of the hang, for concurrent handshakes; default 0.05; negative means 0
 }
 
 // withDefaults returns p with defaults for zeros, and with 0 or no limit for negative numbers.

@@ -14,11 +14,11 @@ import (
 // After [ClassOverload], which costs the server work, the cap is min(OverloadCap, Cap*Factor^Overloads)
 // instead. After the next cheap failure it is Cap again.
 type Exponential struct {
-	Base        time.Duration // first delay; default 1 s; negative: none
+	Base        time.Duration // first delay; default 1 s; negative means none
 	Factor      float64       // growth per wait; default 2; below 1: no growth
-	Cap         time.Duration // longest delay; default 30 s, or Base if longer; negative: none
+	Cap         time.Duration // longest delay; default 30 s, or Base if longer; negative means none
 	OverloadCap time.Duration // longest delay after an overload; default, negative, and at least: Cap
-	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative: 0
+	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative means 0
 	Jitter      Jitter        // default JitterFull
 }
 

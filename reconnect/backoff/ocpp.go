@@ -19,9 +19,9 @@ import (
 //
 // OCPP leaves the values to the operator. Waits are not rounded to seconds. They depend on [History.Prev].
 type OCPP struct {
-	WaitMinimum time.Duration // default 10 s; negative: 0
-	RepeatTimes int           // how often the wait doubles; default 3; negative: never
-	RandomRange time.Duration // default 10 s; negative: none
+	WaitMinimum time.Duration // default 10 s; negative means 0
+	RepeatTimes int           // how often the wait doubles; default 3; negative means never
+	RandomRange time.Duration // default 10 s; negative means none
 }
 
 // Next returns the wait. It never gives up.

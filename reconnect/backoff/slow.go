@@ -16,8 +16,8 @@ import (
 // A verdict of another class ends the row, and so does a session that was ready for Max or longer, but not a
 // shorter one or a hanging handshake.
 type SlowWait struct {
-	Min time.Duration // first d; default 10 s; negative: 0, so that the Policy alone decides
-	Max time.Duration // greatest d; default 2 min, or Min if longer; negative: none
+	Min time.Duration // first d; default 10 s; negative means 0, so that the Policy alone decides
+	Max time.Duration // greatest d; default 2 min, or Min if longer; negative means none
 }
 
 // WithSlow returns p with the minimum wait w after [ClassSlow]. [First], [Limit] and [WithTimeouts]

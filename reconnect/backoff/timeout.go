@@ -11,7 +11,7 @@ import (
 // session: min(Cap, Base*Factor^Overloads). With a Share it grows with the age of the outage, from the first
 // overload on: min(Cap, max(Base, Share*Elapsed)).
 //
-// It grows because a client that gives up a handshake in a server's backlog makes the server work in vain. With
+// It grows because a client that gives up a handshake in a server's backlog makes the server do useless work. With
 // a fixed limit a server never recovers from a large enough herd.
 type Timeout struct {
 	// Base is the limit without overloads. Default: DefaultConnect or DefaultHandshake. Negative: the policy's.
@@ -20,7 +20,7 @@ type Timeout struct {
 	// Factor is the growth per overload. Default: 2. Below 1: no growth.
 	Factor float64
 
-	// Share is the share of the outage so far, instead of Factor. Default, and negative: none.
+	// Share is the share of the outage so far, instead of Factor. Default and negative mean none.
 	Share float64
 
 	// Cap is the maximum. Default: 6 times Base for connecting, 10 times for the handshake. Negative: none.

@@ -36,7 +36,7 @@ type Verdict struct {
 	Refused    bool          // the connection was refused or reset, and is in no queue of a server
 	NoCredit   bool          // ended because of what the peer sent; earns nothing unless ready for an hour
 	Skipped    bool          // the attempt was admitted but never begun; only with ClassStop, for a retry.Budget
-	RetryAfter time.Duration // minimum wait that the server asked for; 0: none; at most [MaxRetryAfter]
+	RetryAfter time.Duration // minimum wait that the server asked for, at most [MaxRetryAfter], or 0
 }
 
 // OfServer returns the verdict for a [Gate] or a retry.Budget, which judges the server: ClassStop if v is

@@ -19,7 +19,7 @@ package bridge
 // To begin elsewhere, set Epoch and Offset. A Cursor is comparable with ==, but not safe for concurrent use.
 type Cursor struct {
 	Epoch  string // numbers of different epochs cannot be compared; may be empty
-	Offset uint64 // last number up to which everything has come; 0: nothing has
+	Offset uint64 // number of the last item received without a gap, or 0
 }
 
 // Placement is the position of a number relative to a [Cursor].

@@ -5,7 +5,7 @@ import "time"
 // Outlook describes the next probe that dials wait for at a [Gate] whose host is down.
 type Outlook struct {
 	Err     error     // of the last dial that counts against the host; nil if that came by Acquire
-	Next    time.Time // when the next probe may begin, unless a dial joins or leaves; zero: one is in progress
+	Next    time.Time // when the next probe may begin, unless a dial joins or leaves; zero while one is in progress
 	By      string    // name of the connection that probes, now or next; "": unnamed, or no dial waits
 	Waiting int       // waiting dials
 	Gate    *Gate     // where they wait

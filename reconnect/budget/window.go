@@ -23,7 +23,7 @@ import (
 // A Window does not wait. It is not safe for concurrent use. It stores at most N instants of 8 bytes. It may be
 // copied, and N and Per may change, only before first use.
 type Window struct {
-	N   int           // maximum number of events in an interval; 0, and negative: no limit
+	N   int           // maximum number of events in an interval; 0 and negative mean no limit
 	Per time.Duration // length of the interval
 
 	base  time.Time // of the instants

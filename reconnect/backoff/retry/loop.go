@@ -22,7 +22,7 @@ func Do(ctx context.Context, p backoff.Policy, op func(context.Context) error) e
 // are, and must not be modified while in use.
 type Loop struct {
 	Policy     backoff.Policy                      // default backoff.Default()
-	MaxElapsed time.Duration                       // limit on all of Do; default, and negative: none
+	MaxElapsed time.Duration                       // limit on all of Do; default and negative mean none
 	Classify   func(err error) backoff.Verdict     // judges each error; default backoff.Classify
 	Budget     Budget                              // admits each attempt, before its wait; default: all
 	Gate       backoff.Gate                        // holds each attempt, after its wait; default: none

@@ -52,7 +52,7 @@ type Observer interface {
 
 // rest is what only some links have.
 type rest struct {
-	window   *pace    // guarded by Slot; nil: there is no limit
+	window   *pace    // guarded by Slot, or nil if there is no limit
 	observer Observer // nil: nobody
 }
 
@@ -586,7 +586,7 @@ func (p *Page) room(size int) []byte {
 	return p.chunk.Room()
 }
 
-// Done notes that nobody needs m any more, and that reading goes on.
+// Done releases m before the next Read.
 func (p *Page) Done(m conn.Message) {
 	p.last, p.begun = int32(min(len(m.Data), chunk.Largest)), false
 	if !p.waits {

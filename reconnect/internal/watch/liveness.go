@@ -358,7 +358,7 @@ func (w *Liveness) paused() bool {
 	return true
 }
 
-// patience is how often the limit on silence is doubled, because so many sessions in a row were
+// patience is how often the limit on silence is doubled, because that many sessions in a row were
 // probed and have ended as silent: perhaps their peer was alive, and its answers come late.
 type patience uint8
 

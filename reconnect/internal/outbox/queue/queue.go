@@ -277,12 +277,12 @@ type Item[T any] struct {
 	Value   T
 	Size    int       // counted against Limits.Bytes
 	Free    bool      // the item takes no room: it counts against neither limit and is never displaced
-	Key     string    // what the item is about, for ReplaceKey; empty: nothing
-	Expires time.Time // from then on Next drops the item; zero: never
+	Key     string    // for ReplaceKey, or empty
+	Expires time.Time // when Next drops the item; zero means never
 
 	prev, next     *Item[T]
 	earlier, later *Item[T] // its neighbours in the list of items that expire
-	rank           int      // its place in the heap of items that expire, counted from 1, or inList; 0: none
+	rank           int      // index in the heap of items that expire, from 1, or inList, or 0
 	queued         bool
 }
 
