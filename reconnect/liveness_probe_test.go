@@ -248,7 +248,7 @@ func openAnswering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *connte
 		}
 		return err
 	}
-	s.wrap = func(peer *conntest.Fake) conn.Conn { return slowConn{peer.Conn()} }
+	s.wrap = func(peer *conntest.Fake) conn.Conn { return slowConn{Conn: peer.Conn()} }
 	c, peer := s.ready(&o)
 	return c, peer
 }

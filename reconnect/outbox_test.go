@@ -295,7 +295,7 @@ func TestNothingIsSentAtItsDeadline(t *testing.T) {
 			o, receipts := sending(reconnect.WhenDownFail)
 			c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 				opened, err := s.Dial(ctx)
-				return slowConn{opened}, err
+				return slowConn{Conn: opened}, err
 			}), o)
 			require.NoError(t, err)
 			defer closeAndWait(c)
