@@ -1,4 +1,4 @@
-package reconnect_test
+package gate_test
 
 import (
 	"context"
@@ -20,26 +20,27 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 10: a dial that never ends is given up after the two limits together.
 func TestADialHasALimit(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		_, d := s.down(&o)
-		<-d.ctx.Done()
-		require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
-		require.ErrorIs(t, d.ctx.Err(), context.DeadlineExceeded)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		_, d := s.Down(&o)
+		<-d.Ctx.Done()
+		require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.Now())
+		require.ErrorIs(t, d.Ctx.Err(), context.DeadlineExceeded)
 	})
 }
 
 // Most dialers say only that they were canceled.
 func TestADialThatItsLimitHasEndedSaysSo(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		c, d := s.down(&o)
-		d.answer <- func() (conn.Conn, error) {
-			<-d.ctx.Done()
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, d := s.Down(&o)
+		d.Answer <- func() (conn.Conn, error) {
+			<-d.Ctx.Done()
 			return nil, fmt.Errorf("dial tcp: %w", context.Canceled)
 		}
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -50,46 +51,46 @@ func TestADialThatItsLimitHasEndedSaysSo(t *testing.T) {
 
 // A dialer with a method DialTimeout sets the limit of one dial.
 func TestTheDialerSetsTheTimeout(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.dialer = limitedDialer{s, 7 * time.Minute}
-		_, d := s.down(nil)
-		<-d.ctx.Done()
-		require.Equal(t, 7*time.Minute, s.now())
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Dialer = limitedDialer{s, 7 * time.Minute}
+		_, d := s.Down(nil)
+		<-d.Ctx.Done()
+		require.Equal(t, 7*time.Minute, s.Now())
 	})
 }
 
 func TestADialTimeoutOfNothingIsTheDefault(t *testing.T) {
 	for _, limit := range []time.Duration{0, -1} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.dialer = limitedDialer{s, limit}
-			o := withPolicy(every(time.Hour))
-			_, d := s.down(&o)
-			<-d.ctx.Done()
-			require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Dialer = limitedDialer{s, limit}
+			o := scene.WithPolicy(scene.Every(time.Hour))
+			_, d := s.Down(&o)
+			<-d.Ctx.Done()
+			require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.Now())
 		})
 	}
 }
 
 // limitedDialer is a dialer that gives each dial so much time.
 type limitedDialer struct {
-	*scene
+	*scene.Scene
 	limit time.Duration
 }
 
 func (d limitedDialer) DialTimeout(backoff.Attempt) time.Duration { return d.limit }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(limitedPolicy{math.MaxInt64, math.MaxInt64})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(limitedPolicy{math.MaxInt64, math.MaxInt64})
 		var limits []time.Duration
 		o.Run.Trace = &reconnect.Trace{DialStart: func(d reconnect.DialStart) { limits = append(limits, d.Limit) }}
-		_, first := s.down(&o)
+		_, first := s.Down(&o)
 		limits = nil
-		first.refuse(errLost)
-		d := s.wantDial()
+		first.Refuse(scene.ErrLost)
+		d := s.WantDial()
 		require.Equal(t, time.Duration(math.MaxInt64), limits[0])
-		require.NoError(t, d.ctx.Err())
-		d.accept()
+		require.NoError(t, d.Ctx.Err())
+		d.Accept()
 	})
 }
 
@@ -103,34 +104,34 @@ func (l limitedPolicy) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 // The limits of a dial hold until it is connected. After that the rule for handshakes that hang
 // decides.
 func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(hanging{})
-		_, d := s.down(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Hanging{})
+		_, d := s.Down(&o)
 		limit := 15 * time.Second
-		if s.session == 1 {
+		if s.Session == 1 {
 			limit = backoff.DefaultConnect + backoff.DefaultHandshake
 		}
-		deadline, ok := d.ctx.Deadline()
+		deadline, ok := d.Ctx.Deadline()
 		require.True(t, ok)
-		require.Equal(t, s.start().Add(limit), deadline)
-		d.connected()
-		_, ok = d.ctx.Deadline()
+		require.Equal(t, s.Start().Add(limit), deadline)
+		d.Connected()
+		_, ok = d.Ctx.Deadline()
 		require.False(t, ok)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.NoError(t, d.ctx.Err())
+		require.NoError(t, d.Ctx.Err())
 	})
 }
 
 // A dial that brings a connection too late counts as a failure.
 func TestALateDialIsAFailure(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Minute))
-		c, d := s.down(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Minute))
+		c, d := s.Down(&o)
 		before := c.Stats()
 		for range 10 {
-			d.late(2*time.Minute, conntest.NewFake(nil))
-			d = s.wantDial()
+			d.Late(2*time.Minute, conntest.NewFake(nil))
+			d = s.WantDial()
 		}
 		require.Equal(t, before.Dials+10, c.Stats().Dials)
 		require.Equal(t, before.Failures+10, c.Stats().Failures)
@@ -140,11 +141,11 @@ func TestALateDialIsAFailure(t *testing.T) {
 // Promise 10: a dial that succeeds after its time is over has failed, and its connection is
 // closed.
 func TestADialThatIsLateIsClosed(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		c, d := s.down(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, d := s.Down(&o)
 		peer := conntest.NewFake(nil)
-		d.late(10*time.Minute, peer)
+		d.Late(10*time.Minute, peer)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.True(t, peer.Closed())
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
@@ -153,15 +154,15 @@ func TestADialThatIsLateIsClosed(t *testing.T) {
 
 // Promises 1 and 11.
 func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 		var o reconnect.Options
 		overdue := make(chan string, 1)
 		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; overdue <- what }}
-		c, d := s.down(&o)
+		c, d := s.Down(&o)
 		peer := conntest.NewFake(nil)
-		d.late(8*time.Second, peer)
-		closeAndWait(c)
-		require.Equal(t, 8*time.Second, s.now(), "it is waited for")
+		d.Late(8*time.Second, peer)
+		scene.CloseAndWait(c)
+		require.Equal(t, 8*time.Second, s.Now(), "it is waited for")
 		require.Equal(t, "dial", <-overdue)
 		require.True(t, peer.Closed())
 	})
@@ -169,17 +170,17 @@ func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
 
 // A connection that comes while the Conn is being closed is closed.
 func TestAConnectionThatComesAtTheEndIsClosed(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 		var c atomic.Pointer[reconnect.Conn]
-		o := withPolicy(hanging{})
+		o := scene.WithPolicy(scene.Hanging{})
 		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) {
 			if c := c.Load(); c != nil {
 				c.Close()
 			}
 		}}
-		opened, d := s.down(&o)
+		opened, d := s.Down(&o)
 		c.Store(opened)
-		peer := d.accept()
+		peer := d.Accept()
 		<-c.Load().Done()
 		require.True(t, peer.Closed())
 	})
@@ -206,16 +207,16 @@ func TestRunClosesWhatALateDialBringsBack(t *testing.T) {
 
 // A dial that ends its goroutine, as t.FailNow does, has failed.
 func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c, d := s.down(&o)
-		d.answer <- func() (conn.Conn, error) { runtime.Goexit(); return nil, nil }
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c, d := s.Down(&o)
+		d.Answer <- func() (conn.Conn, error) { runtime.Goexit(); return nil, nil }
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.ErrorContains(t, c.Status().Err, "dial: the function did not return")
-		d = s.wantDial()
-		require.Equal(t, time.Second, d.at)
-		d.accept()
+		d = s.WantDial()
+		require.Equal(t, time.Second, d.At)
+		d.Accept()
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
@@ -223,35 +224,35 @@ func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
 // A hook that ends its goroutine leaves no connection and no place at the gate taken.
 func TestAHookThatDoesNotReturnLeavesNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, c, ended := &gate{}, &runConn{}, make(chan struct{})
+		g, c, ended := &scene.Gate{}, &scene.RunConn{}, make(chan struct{})
 		go func() {
 			defer close(ended)
-			reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return c, nil },
-				func(context.Context, *runConn, *reconnect.Session) error { return nil },
+			reconnect.Run(t.Context(), func(context.Context) (*scene.RunConn, error) { return c, nil },
+				func(context.Context, *scene.RunConn, *reconnect.Session) error { return nil },
 				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialDone: func(reconnect.DialDone) { runtime.Goexit() }}})
 		}()
 		<-ended
-		require.True(t, c.closed)
-		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+		require.True(t, c.Closed)
+		require.Equal(t, []string{"acquire h", "done stop"}, g.All())
 	})
 }
 
 // A hook that panics while a dial has a place at the gate gives the place back.
 func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
+		g := &scene.Gate{}
 		require.Panics(t, func() {
-			reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return &runConn{}, nil },
-				func(context.Context, *runConn, *reconnect.Session) error { return nil },
+			reconnect.Run(t.Context(), func(context.Context) (*scene.RunConn, error) { return &scene.RunConn{}, nil },
+				func(context.Context, *scene.RunConn, *reconnect.Session) error { return nil },
 				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialStart: func(reconnect.DialStart) { panic("x") }}})
 		})
-		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+		require.Equal(t, []string{"acquire h", "done stop"}, g.All())
 	})
 }
 
 // exitingDialer is a dialer whose DialTimeout ends its goroutine if exits is true.
 type exitingDialer struct {
-	*scene
+	*scene.Scene
 	exits *atomic.Bool
 }
 
@@ -263,12 +264,12 @@ func (d exitingDialer) DialTimeout(backoff.Attempt) time.Duration {
 }
 
 func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 		d := exitingDialer{s, new(atomic.Bool)}
-		s.dialer = d
-		c, first := s.down(nil)
+		s.Dialer = d
+		c, first := s.Down(nil)
 		d.exits.Store(true)
-		first.refuse(errLost)
+		first.Refuse(scene.ErrLost)
 		<-c.Done()
 		require.ErrorIs(t, c.Err(), net.ErrClosed)
 	})
@@ -280,49 +281,49 @@ type uncomparable []string
 func (e uncomparable) Error() string { return strings.Join(e, ", ") }
 
 func TestAnErrorNeedNotBeComparable(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(hanging{})
-		c, d := s.down(&o)
-		d.refuse(uncomparable{"no", "way"})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Hanging{})
+		c, d := s.Down(&o)
+		d.Refuse(uncomparable{"no", "way"})
 		require.EqualError(t, c.Status().Err, "no, way")
 	})
 }
 
 // A function of the user that takes long is no reason to dial later.
 func TestWaitAfterADialCountsFromItsFailure(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 		classify := backoff.Classify
-		o := withPolicy(every(10 * time.Second))
+		o := scene.WithPolicy(scene.Every(10 * time.Second))
 		o.Run.Classify = func(err error) backoff.Verdict { return classify(err) }
-		c, d := s.down(&o)
+		c, d := s.Down(&o)
 		classify = func(error) backoff.Verdict {
 			time.Sleep(3 * time.Second)
 			return backoff.Verdict{RetryAfter: 5 * time.Second}
 		}
-		d.refuse(errLost)
+		d.Refuse(scene.ErrLost)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 12*time.Second, time.Until(c.Status().Next))
-		require.Equal(t, 15*time.Second, s.wantDial().at)
+		require.Equal(t, 15*time.Second, s.WantDial().At)
 	})
 }
 
 func TestWaitAfterASessionCountsFromItsEnd(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 		classify := backoff.Classify
-		o := withPolicy(every(10 * time.Second))
+		o := scene.WithPolicy(scene.Every(10 * time.Second))
 		o.Run.Classify = func(err error) backoff.Verdict { return classify(err) }
-		c, peer := s.ready(&o)
-		began := s.now()
+		c, peer := s.Ready(&o)
+		began := s.Now()
 		classify = func(error) backoff.Verdict {
 			time.Sleep(3 * time.Second)
 			return backoff.Verdict{RetryAfter: 5 * time.Second}
 		}
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 12*time.Second, time.Until(c.Status().Next))
-		require.Equal(t, began+15*time.Second, s.wantDial().at)
+		require.Equal(t, began+15*time.Second, s.WantDial().At)
 	})
 }
 
@@ -331,7 +332,7 @@ func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
 	exit := &reconnect.Trace{Overdue: func(reconnect.Overdue) { runtime.Goexit() }}
 	for _, dials := range []bool{true, false} {
 		t.Run(fmt.Sprint("a dial: ", dials), func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 				peer, over := conntest.NewFake(nil), false
 				takesLong := func() {
 					time.Sleep(time.Hour)
@@ -339,13 +340,13 @@ func TestDoneWaitsForAFunctionAlthoughOverdueDoesNotReturn(t *testing.T) {
 				}
 				o := &reconnect.Options{Run: reconnect.RunOptions{Trace: exit}}
 				o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-					if op.Session == s.session {
+					if op.Session == s.Session {
 						takesLong()
 					}
 					return nil
 				}
-				c, d := s.down(o)
-				d.answer <- func() (conn.Conn, error) {
+				c, d := s.Down(o)
+				d.Answer <- func() (conn.Conn, error) {
 					if dials {
 						takesLong()
 					}
