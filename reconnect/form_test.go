@@ -1,10 +1,6 @@
 package reconnect_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -258,100 +254,4 @@ func TestFormsAreWhatTheySay(t *testing.T) {
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Equal(t, s.session, c.Status().Session)
 	})
-}
-
-// formFiles are the files whose tests run in forms, unless formless lists them: the tests of dials, hung
-// handshakes, kick, gate, liveness and its patience, logins, pace, Write and Send. The tests of age are in
-// rotation_test.go, most of whose tests make their own rotations.
-var formFiles = []string{
-	"check_test.go", "dial_test.go", "dialing_test.go", "keepalive_test.go", "liveness_probe_test.go",
-	"liveness_test.go", "logins_reserved_test.go", "logins_test.go", "pace_test.go", "patience_test.go",
-	"run_gate_test.go", "run_test.go", "send_test.go", "sender_queue_test.go", "sender_session_test.go",
-	"sender_test.go",
-}
-
-// Reasons of formless.
-const (
-	bareRun      = "a bare Run has no rotations"
-	firstDial    = "the first dial of a Conn has no form"
-	notOpened    = "no Conn is opened"
-	severalConns = "many Conns compete with each other"
-)
-
-// formless maps each test of formFiles that runs in no form to the reason.
-var formless = map[string]string{
-	// dial_test.go
-	"TestAHookThatDoesNotReturnLeavesNoConnection":  bareRun,
-	"TestAHookThatPanicsGivesThePlaceAtTheGateBack": bareRun,
-	"TestRunClosesWhatALateDialBringsBack":          bareRun,
-
-	// dialing_test.go
-	"TestClientsConnectThoughMostBackendsHang": severalConns,
-	"TestManyThatStartAtOneInstantAreSpread":   firstDial,
-
-	// keepalive_test.go, pace_test.go, send_test.go
-	"TestHalfAKeepAliveIsRefused":         notOpened,
-	"TestPaceIsRefusedByName":             notOpened,
-	"TestTheErrorOfUnsentMessagesIsClear": notOpened,
-
-	// logins_test.go
-	"TestABudgetOfLoginsHoldsForAWeekOfFlapping": "each Conn ends with its process, and another one follows",
-	"TestALoginThatARunIsRefusedIsWaitedFor":     bareRun,
-	"TestARunAsksItsSessionForALogin":            bareRun,
-	"TestTheFirstDialWaitsForALogin":             firstDial,
-	"TestThreeConnsShareABudget":                 severalConns,
-
-	// logins_reserved_test.go
-	"TestACallbackThatExitsLeavesNoReservation":    bareRun,
-	"TestALoginThatTheDialFunctionTakesCountsOnce": bareRun,
-	"TestThoseThatWouldGetNoLoginDoNotDial":        severalConns,
-
-	// run_gate_test.go
-	"TestALostConnectionOfARunCountsAgainstTheHost": bareRun,
-
-	// run_test.go
-	"TestAClosedKickKicksNobody":                     bareRun,
-	"TestAKickThatWasSentBeforeTheDialIsForgotten":   bareRun,
-	"TestANilFromServeIsRedialed":                    bareRun,
-	"TestAServeThatDoesNotReturnLeavesNothingBehind": bareRun,
-	"TestRunClosesAConnectionBeforeTheNextDial":      bareRun,
-	"TestRunWaitsForTheCloseThatItsContextStarted":   bareRun,
-	"TestTheKickOfARunCutsItsWait":                   bareRun,
-}
-
-func TestFormlessIsComplete(t *testing.T) {
-	found := map[string]bool{}
-	for _, name := range formFiles {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		require.NoError(t, err)
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
-				continue
-			}
-			found[f.Name.Name] = true
-			_, excepted := formless[f.Name.Name]
-			require.NotEqual(t, excepted, callsForms(f), "%s must call inEachForm, or be in formless", f.Name.Name)
-		}
-	}
-	for name := range formless {
-		require.True(t, found[name], "%s is in formless, but in no file of formFiles", name)
-	}
-}
-
-// callsForms reports whether f calls inEachForm, inEachWSForm or inEachFramedForm.
-func callsForms(f *ast.FuncDecl) bool {
-	calls := false
-	ast.Inspect(f, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			if id, ok := call.Fun.(*ast.Ident); ok {
-				switch id.Name {
-				case "inEachForm", "inEachWSForm", "inEachFramedForm":
-					calls = true
-				}
-			}
-		}
-		return true
-	})
-	return calls
 }

@@ -311,39 +311,3 @@ type verdictGate struct{ list []backoff.Verdict }
 func (v *verdictGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
 	return func(got backoff.Verdict) { v.list = append(v.list, got) }, nil
 }
-
-// oneGate is a Gate with one place.
-type oneGate chan struct{}
-
-func (g oneGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
-	select {
-	case g <- struct{}{}:
-		return func(backoff.Verdict) { <-g }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// yieldingGate is a Gate that admits a dial immediately or, once it is shut, after an hour or when the
-// context of the wait is done.
-type yieldingGate struct {
-	notes
-	shut atomic.Bool
-}
-
-func (g *yieldingGate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
-	g.add("acquire " + host)
-	if g.shut.Load() {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Hour):
-		}
-	}
-	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
-}
-
-// seenGate is a Gate that reports what was called.
-type seenGate interface {
-	reconnect.Gate
-	all() []string
-}

@@ -1,4 +1,4 @@
-package reconnect_test
+package gate_test
 
 import (
 	"context"
@@ -19,53 +19,29 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
-// The tests of RunOptions.Logins: Conns, and Runs, that are given one budget.
-
-func newLogins(t testing.TB, o budget.LoginsOptions) *budget.Logins {
-	t.Helper()
-	l, err := budget.NewLogins(&o)
-	require.NoError(t, err)
-	return l
-}
-
-// hourly is a budget of so many logins in an hour.
-func hourly(t testing.TB, n int) *budget.Logins {
-	return newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: n, Per: time.Hour}}})
-}
-
-// hourly is a budget of n logins in an hour, and those that s takes until its test begins.
-func (s *scene) hourly(n int) *budget.Logins { return hourly(s.t, n+s.form.readyLogins()) }
-
-// loggingIn are options that log in by a message, and take the logins from l.
-func loggingIn(l *budget.Logins) reconnect.Options {
-	o := withPolicy(every(time.Second))
-	o.Run.Logins = l
-	o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.Write(text("login")) }
-	return o
-}
-
 func TestTheNextDialWaitsForALogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := loggingIn(s.hourly(2))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.LoggingIn(s.Hourly(2))
 		var waits []reconnect.WaitStart
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { waits = append(waits, w) }}
-		c, peer := s.ready(&o)
+		c, peer := s.Ready(&o)
 		waits = nil
-		peer.Fail(errLost)
-		d := s.wantDial()
-		require.Equal(t, time.Second, d.at)
-		d.accept().Fail(errLost)
+		peer.Fail(scene.ErrLost)
+		d := s.WantDial()
+		require.Equal(t, time.Second, d.At)
+		d.Accept().Fail(scene.ErrLost)
 		synctest.Wait()
 		status := c.Status()
 		require.Equal(t, reconnect.StateWaiting, status.State)
-		require.Equal(t, s.start().Add(time.Hour), status.Next)
+		require.Equal(t, s.Start().Add(time.Hour), status.Next)
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(status.Err))
-		require.ErrorIs(t, status.Err, errLost, "the cause of the loss is there too")
+		require.ErrorIs(t, status.Err, scene.ErrLost, "the cause of the loss is there too")
 		c.Kick()
-		s.wantNoDial()
-		require.Equal(t, time.Hour, s.wantDial().at)
+		s.WantNoDial()
+		require.Equal(t, time.Hour, s.WantDial().At)
 		require.Len(t, waits, 2)
 		require.Equal(t, backoff.ReasonOther, backoff.ReasonOf(waits[0].Cause))
 		require.Equal(t, time.Hour-time.Second, waits[1].Drawn)
@@ -75,44 +51,44 @@ func TestTheNextDialWaitsForALogin(t *testing.T) {
 }
 
 func TestTheFirstDialWaitsForALogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.Hourly(t, 1)
 		require.NoError(t, l.Take(t.Context()))
-		o := loggingIn(l)
-		c := s.open(&o)
-		s.wantNoDial()
+		o := scene.LoggingIn(l)
+		c := s.Open(&o)
+		s.WantNoDial()
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.Equal(t, time.Hour, s.wantDial().at)
+		require.Equal(t, time.Hour, s.WantDial().At)
 	})
 }
 
 // A wait of the policy that is longer is no wait for a login.
 func TestALongerWaitHasItsOwnReason(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := loggingIn(s.hourly(1))
-		o.Run.Policy = every(2 * time.Hour)
-		c, peer := s.ready(&o)
-		peer.Fail(errLost)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.LoggingIn(s.Hourly(1))
+		o.Run.Policy = scene.Every(2 * time.Hour)
+		c, peer := s.Ready(&o)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
 		require.Equal(t, backoff.ReasonOther, backoff.ReasonOf(c.Status().Err))
-		require.Equal(t, 2*time.Hour, s.wantDial().at)
+		require.Equal(t, 2*time.Hour, s.WantDial().At)
 	})
 }
 
 func TestAWriteWithoutALoginEndsTheAttempt(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1+s.form.downLogins())
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.Hourly(t, 1+s.Form.DownLogins())
+		o := scene.LoggingIn(l)
 		var refused error
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			refused = op.Write(text("login"))
+			refused = op.Write(scene.Text("login"))
 			return nil
 		}
 		var last atomic.Pointer[reconnect.SessionDone]
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { last.Store(&e) }}
-		c, d := s.down(&o)
+		c, d := s.Down(&o)
 		require.NoError(t, l.Take(t.Context())) // another connection is faster
-		peer := d.accept()
+		peer := d.Accept()
 		require.Empty(t, peer.Written())
 		require.True(t, peer.Closed(), "no connection is held while it cannot log in")
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(refused))
@@ -121,24 +97,24 @@ func TestAWriteWithoutALoginEndsTheAttempt(t *testing.T) {
 		require.Equal(t, backoff.ReasonLogins, done.Reason)
 		require.Zero(t, done.Ready)
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(c.Status().Err))
-		next := s.opened.Add(time.Hour + time.Second)
+		next := s.Opened.Add(time.Hour + time.Second)
 		require.Equal(t, next, c.Status().Next, "the wait of the policy follows, so that two do not meet again")
-		require.Equal(t, next, s.start().Add(s.wantDial().at))
+		require.Equal(t, next, s.Start().Add(s.WantDial().At))
 	})
 }
 
 func TestASessionTakesOneLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := s.hourly(5)
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := s.Hourly(5)
+		o := scene.LoggingIn(l)
 		var late error
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			err := errors.Join(op.Write(text("login")), op.Write(text("subscribe")))
+			err := errors.Join(op.Write(scene.Text("login")), op.Write(scene.Text("subscribe")))
 			late = op.NoLogin()
 			return err
 		}
-		c, peer := s.ready(&o)
-		require.NoError(t, c.Write(t.Context(), text("hello")))
+		c, peer := s.Ready(&o)
+		require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
 		require.Len(t, peer.Written(), 3)
 		require.Equal(t, 4, l.Free())
 		require.ErrorContains(t, late, "has taken a login")
@@ -146,51 +122,51 @@ func TestASessionTakesOneLogin(t *testing.T) {
 }
 
 func TestASessionThatIsNotWrittenToTakesNoLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := s.hourly(5)
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := s.Hourly(5)
+		o := scene.LoggingIn(l)
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return nil }
-		c, _ := s.ready(&o)
-		require.NoError(t, c.Write(t.Context(), text("hello")))
-		require.Equal(t, 5+int(s.form.rotations), l.Free())
+		c, _ := s.Ready(&o)
+		require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
+		require.Equal(t, 5+int(s.Form.Rotations), l.Free())
 	})
 }
 
 // A server that goes on with a session needs no login for it, so that the dial must not wait for one.
 func TestASessionThatGoesOnTakesNoLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := newLogins(t, budget.LoginsOptions{
-			Windows: []budget.Window{{N: 1 + s.form.readyLogins(), Per: time.Hour}},
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.NewLogins(t, budget.LoginsOptions{
+			Windows: []budget.Window{{N: 1 + s.Form.ReadyLogins(), Per: time.Hour}},
 			Resumes: true,
 		})
-		o := loggingIn(l)
+		o := scene.LoggingIn(l)
 		var over *reconnect.Opening
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			if over = op; op.Session == s.form.rotations+2 {
+			if over = op; op.Session == s.Form.Rotations+2 {
 				require.NoError(t, op.NoLogin())
 				require.NoError(t, op.NoLogin())
 			}
-			return op.Write(text("hello"))
+			return op.Write(scene.Text("hello"))
 		}
-		c, peer := s.ready(&o)
-		peer.Fail(errLost)
-		d := s.wantDial()
-		require.Equal(t, time.Second, d.at, "there is no login, and none may be needed")
-		peer = d.accept()
+		c, peer := s.Ready(&o)
+		peer.Fail(scene.ErrLost)
+		d := s.WantDial()
+		require.Equal(t, time.Second, d.At, "there is no login, and none may be needed")
+		peer = d.Accept()
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Error(t, over.NoLogin(), "the opening is over")
-		peer.Fail(errLost)
-		d = s.wantDial()
-		require.Equal(t, 2*time.Second, d.at)
-		d.accept() // which logs in
+		peer.Fail(scene.ErrLost)
+		d = s.WantDial()
+		require.Equal(t, 2*time.Second, d.At)
+		d.Accept() // which logs in
 		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(c.Status().Err))
-		require.Equal(t, time.Hour+time.Second, s.wantDial().at, "now it waits")
+		require.Equal(t, time.Hour+time.Second, s.WantDial().At, "now it waits")
 	})
 }
 
 func TestARunAsksItsSessionForALogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start, l := time.Now(), hourly(t, 2)
+		start, l := time.Now(), scene.Hourly(t, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
 		var dials, logins []time.Duration
@@ -207,7 +183,7 @@ func TestARunAsksItsSessionForALogin(t *testing.T) {
 			logins = append(logins, time.Since(start))
 			s.Ready()
 			return nil
-		}, &reconnect.RunOptions{Policy: every(time.Minute), Logins: l})
+		}, &reconnect.RunOptions{Policy: scene.Every(time.Minute), Logins: l})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []time.Duration{0, time.Minute, time.Hour, 61 * time.Minute}, logins)
 		require.Equal(t, logins, dials, "no dial was in vain")
@@ -216,7 +192,7 @@ func TestARunAsksItsSessionForALogin(t *testing.T) {
 
 func TestALoginThatARunIsRefusedIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start, l := time.Now(), hourly(t, 1)
+		start, l := time.Now(), scene.Hourly(t, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
 		var logins []time.Duration
@@ -232,14 +208,14 @@ func TestALoginThatARunIsRefusedIsWaitedFor(t *testing.T) {
 			}
 			logins = append(logins, time.Since(start))
 			return nil
-		}, &reconnect.RunOptions{Policy: every(time.Minute), Logins: l})
+		}, &reconnect.RunOptions{Policy: scene.Every(time.Minute), Logins: l})
 		require.Equal(t, []time.Duration{time.Hour + time.Minute}, logins)
 	})
 }
 
 func TestThreeConnsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, start := hourly(t, 6), time.Now()
+		l, start := scene.Hourly(t, 6), time.Now()
 		var mu sync.Mutex
 		var at []time.Duration
 		login := func() {
@@ -248,12 +224,12 @@ func TestThreeConnsShareABudget(t *testing.T) {
 			at = append(at, time.Since(start))
 		}
 		for i := range 3 {
-			o := loggingIn(l)
+			o := scene.LoggingIn(l)
 			o.Run.Policy = backoff.Default()
 			o.Run.Rand = rand.NewPCG(uint64(i), 1)
 			c, err := reconnect.New(flapping{50 * time.Second, login}, &o)
 			require.NoError(t, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 		}
 		time.Sleep(10*time.Hour - 1)
 		mu.Lock()
@@ -284,7 +260,7 @@ func (c *flappingConn) Write(m conn.Message) error {
 	if !c.wrote {
 		c.wrote = true
 		c.login()
-		time.AfterFunc(c.after, func() { c.Fail(errLost) })
+		time.AfterFunc(c.after, func() { c.Fail(scene.ErrLost) })
 	}
 	return c.Fake.Write(m)
 }
@@ -326,20 +302,23 @@ func week(t *testing.T, failing bool, budgeted bool) (at []time.Duration, dials 
 	start, store := time.Now(), &loginMemory{}
 	for i, process := range []time.Duration{10, 40, 70, 48} { // hours; the second restart is when the budget is used up
 		o := reconnect.Options{OnSession: func(_ context.Context, op *reconnect.Opening) error {
-			if err := op.Write(text("login")); err != nil || !failing {
+			if err := op.Write(scene.Text("login")); err != nil || !failing {
 				return err
 			}
-			return errLost
+			return scene.ErrLost
 		}}
 		o.Run.Rand = rand.NewPCG(uint64(i), 7)
 		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { dials++ }}
 		if budgeted {
-			o.Run.Logins = newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: 900, Per: 24 * time.Hour}}, Store: store})
+			o.Run.Logins = scene.NewLogins(t, budget.LoginsOptions{
+				Windows: []budget.Window{{N: 900, Per: 24 * time.Hour}},
+				Store:   store,
+			})
 		}
 		c, err := reconnect.New(flapping{50 * time.Second, func() { at = append(at, time.Since(start)) }}, &o)
 		require.NoError(t, err)
 		time.Sleep(process*time.Hour - 1)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 	}
 	return at, dials
 }

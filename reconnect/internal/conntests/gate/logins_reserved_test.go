@@ -1,4 +1,4 @@
-package reconnect_test
+package gate_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // This file tests reservations: of several connections that wait for one login, only one dials.
@@ -40,7 +41,7 @@ func (c *counting) Dial(ctx context.Context) (conn.Conn, error) {
 		return nil, context.Cause(ctx)
 	}
 	if fails {
-		return nil, errLost
+		return nil, scene.ErrLost
 	}
 	c.mu.Lock()
 	c.dials++
@@ -60,7 +61,8 @@ func TestThoseThatWouldGetNoLoginDoNotDial(t *testing.T) {
 
 func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
 	synctest.Test(t, func(t *testing.T) {
-		l, start := newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: 12, Per: time.Minute}}}), time.Now()
+		l := scene.NewLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: 12, Per: time.Minute}}})
+		start := time.Now()
 		var mu sync.Mutex
 		var at []time.Duration
 		login := func() {
@@ -70,7 +72,7 @@ func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
 		}
 		d := &counting{flapping: flapping{10 * time.Second, login}, rand: rand.New(rand.NewPCG(1, 2))}
 		for i := range 20 {
-			o := loggingIn(l)
+			o := scene.LoggingIn(l)
 			o.Run.Policy = backoff.Default()
 			o.Run.Rand = rand.NewPCG(uint64(i), 1)
 			if g != nil {
@@ -78,7 +80,7 @@ func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
 			}
 			c, err := reconnect.New(d, &o)
 			require.NoError(t, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 		}
 		time.Sleep(3*time.Hour - 1)
 		mu.Lock()
@@ -93,32 +95,34 @@ func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
 }
 
 // pair opens two connections that share the last login. The first one, which is down, dials.
-func pair(t *testing.T, s *scene, l *budget.Logins) (first, second *reconnect.Conn, d *pendingDial) {
-	o := loggingIn(l)
-	first, d = s.down(&o)
-	o = loggingIn(l)
-	second = s.open(&o)
-	s.wantNoDial()
+func pair(t *testing.T, s *scene.Scene, l *budget.Logins) (first, second *reconnect.Conn, d *scene.PendingDial) {
+	o := scene.LoggingIn(l)
+	first, d = s.Down(&o)
+	o = scene.LoggingIn(l)
+	second = s.Open(&o)
+	s.WantNoDial()
 	require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(second.Status().Err))
 	return first, second, d
 }
 
 func TestALoginThatIsNotMadeGoesToAnotherAtOnce(t *testing.T) {
-	for name, end := range map[string]func(first *reconnect.Conn, d *pendingDial){
-		"the dial fails":         func(_ *reconnect.Conn, d *pendingDial) { d.refuse(errLost) },
-		"the Conn is closed":     func(c *reconnect.Conn, _ *pendingDial) { closeAndWait(c) },
-		"the Conn ends for good": func(_ *reconnect.Conn, d *pendingDial) { d.refuse(backoff.Permanent(errLost)) },
+	for name, end := range map[string]func(first *reconnect.Conn, d *scene.PendingDial){
+		"the dial fails":     func(_ *reconnect.Conn, d *scene.PendingDial) { d.Refuse(scene.ErrLost) },
+		"the Conn is closed": func(c *reconnect.Conn, _ *scene.PendingDial) { scene.CloseAndWait(c) },
+		"the Conn ends for good": func(_ *reconnect.Conn, d *scene.PendingDial) {
+			d.Refuse(backoff.Permanent(scene.ErrLost))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				l := hourly(t, 1+s.form.downLogins())
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				l := scene.Hourly(t, 1+s.Form.DownLogins())
 				first, second, d := pair(t, s, l)
-				require.Equal(t, s.opened.Add(time.Hour), second.Status().Next, "the first login counts for so long")
+				require.Equal(t, s.Opened.Add(time.Hour), second.Status().Next, "the first login counts for so long")
 				time.Sleep(100 * time.Millisecond)
 				end(first, d)
-				next := s.wantDial()
-				require.Equal(t, 100*time.Millisecond, next.at)
-				next.accept()
+				next := s.WantDial()
+				require.Equal(t, 100*time.Millisecond, next.At)
+				next.Accept()
 				require.Equal(t, reconnect.StateReady, second.State())
 				require.Zero(t, l.Free())
 			})
@@ -127,68 +131,68 @@ func TestALoginThatIsNotMadeGoesToAnotherAtOnce(t *testing.T) {
 }
 
 func TestASessionWithoutALoginGivesItsReservationBack(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.Hourly(t, 1)
+		o := scene.LoggingIn(l)
 		o.OnSession = nil
-		_, d := s.down(&o)
-		o = loggingIn(l)
-		second := s.open(&o)
-		s.wantNoDial()
-		d.accept() // it is ready, and has not written
-		s.wantDial().accept()
+		_, d := s.Down(&o)
+		o = scene.LoggingIn(l)
+		second := s.Open(&o)
+		s.WantNoDial()
+		d.Accept() // it is ready, and has not written
+		s.WantDial().Accept()
 		require.Equal(t, reconnect.StateReady, second.State())
 	})
 }
 
 // A kick does not begin a dial while the login is reserved.
 func TestAKickDoesNotTakeAReservedLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		_, second, d := pair(t, s, hourly(t, 1+s.form.downLogins()))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		_, second, d := pair(t, s, scene.Hourly(t, 1+s.Form.DownLogins()))
 		second.Kick()
-		s.wantNoDial()
-		d.accept()
-		s.wantNoDial()
-		require.Equal(t, s.opened.Add(time.Hour), second.Status().Next)
-		require.Equal(t, s.opened.Add(time.Hour), s.start().Add(s.wantDial().at))
+		s.WantNoDial()
+		d.Accept()
+		s.WantNoDial()
+		require.Equal(t, s.Opened.Add(time.Hour), second.Status().Next)
+		require.Equal(t, s.Opened.Add(time.Hour), s.Start().Add(s.WantDial().At))
 	})
 }
 
 func TestARotationThatBreaksFirstWaitsForALoginBesideItsSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.breakFirst()
-		o := loggingIn(s.hourly(1))
-		c, peer := s.ready(&o)
-		c.Rotate(s.session, reconnect.Advice{})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		o := scene.LoggingIn(s.Hourly(1))
+		c, peer := s.Ready(&o)
+		c.Rotate(s.Session, reconnect.Advice{})
 		time.Sleep(time.Hour - 1)
 		synctest.Wait()
 		require.False(t, peer.Closed())
 		require.Equal(t, reconnect.StateReady, c.State())
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		require.True(t, peer.Closed())
-		require.Equal(t, s.session+1, c.Status().Session)
-		require.Equal(t, s.form.rotations+1, c.Stats().Rotations)
+		require.Equal(t, s.Session+1, c.Status().Session)
+		require.Equal(t, s.Form.Rotations+1, c.Stats().Rotations)
 	})
 }
 
 // The gate of a host that is down may hold a Conn for long. No session can have passed it.
 func TestAConnAtAGateLeavesTheLastLoginToOthers(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := s.hourly(2)
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
 		g := make(oneGate, 1)
 		o.Run.Gate, o.Run.Host = g, "down.example"
-		first, peer := s.ready(&o)
+		first, peer := s.Ready(&o)
 		g <- struct{}{} // no other dial is admitted
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.True(t, first.Status().AtGate)
-		o = loggingIn(l)
-		second := s.open(&o)
-		d := s.wantDial()
-		require.Equal(t, time.Second, d.at)
-		d.accept()
+		o = scene.LoggingIn(l)
+		second := s.Open(&o)
+		d := s.WantDial()
+		require.Equal(t, time.Second, d.At)
+		d.Accept()
 		require.Equal(t, reconnect.StateReady, second.State())
 		require.Zero(t, l.Free())
 	})
@@ -205,7 +209,7 @@ func TestALoginThatTheDialFunctionTakesCountsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, start := newLogins(t, budget.LoginsOptions{Windows: []budget.Window{x.logins}}), time.Now()
+				l, start := scene.NewLogins(t, budget.LoginsOptions{Windows: []budget.Window{x.logins}}), time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 				defer cancel()
 				var mu sync.Mutex
@@ -236,93 +240,93 @@ func TestALoginThatTheDialFunctionTakesCountsOnce(t *testing.T) {
 }
 
 func TestAKickWhileNoLoginIsLeftIsNotLost(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := loggingIn(s.hourly(1))
-		o.Run.Policy = every(10 * time.Hour)
-		c, peer := s.ready(&o)
-		peer.Fail(errLost)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.LoggingIn(s.Hourly(1))
+		o.Run.Policy = scene.Every(10 * time.Hour)
+		c, peer := s.Ready(&o)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
 		c.Kick()
-		s.wantNoDial()
-		require.Equal(t, time.Hour, s.wantDial().at, "the wait of the policy is over")
+		s.WantNoDial()
+		require.Equal(t, time.Hour, s.WantDial().At, "the wait of the policy is over")
 	})
 }
 
 func TestAKickWhileTheLastLoginIsReservedIsNotLost(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := s.hourly(2)
-		o := loggingIn(l)
-		o.Run.Policy = every(10 * time.Hour)
-		c, peer := s.ready(&o)
-		peer.Fail(errLost)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
+		o.Run.Policy = scene.Every(10 * time.Hour)
+		c, peer := s.Ready(&o)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
-		o = loggingIn(l)
-		other := s.open(&o)
-		s.wantDial() // for the last login
+		o = scene.LoggingIn(l)
+		other := s.Open(&o)
+		s.WantDial() // for the last login
 		c.Kick()
-		s.wantNoDial()
+		s.WantNoDial()
 		time.Sleep(time.Second)
-		closeAndWait(other)
-		require.Equal(t, time.Second, s.wantDial().at)
+		scene.CloseAndWait(other)
+		require.Equal(t, time.Second, s.WantDial().At)
 	})
 }
 
 // The clock of the budget is an hour behind time.Now.
 func TestAWaitForALoginGoesByTheClockOfTheBudget(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := newLogins(t, budget.LoginsOptions{
-			Windows: []budget.Window{{N: 1 + s.form.readyLogins(), Per: time.Minute}},
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.NewLogins(t, budget.LoginsOptions{
+			Windows: []budget.Window{{N: 1 + s.Form.ReadyLogins(), Per: time.Minute}},
 			Now:     func() time.Time { return time.Now().Add(-time.Hour) },
 		})
-		o, waits := loggingIn(l), 0
+		o, waits := scene.LoggingIn(l), 0
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) {
 			waits++
 			require.Equal(t, 1, waits, "a second wait would begin at once, without end")
 		}}
-		_, peer := s.ready(&o)
+		_, peer := s.Ready(&o)
 		waits = 0
-		peer.Fail(errLost)
-		require.Equal(t, s.opened.Add(time.Minute), s.start().Add(s.wantDial().at))
+		peer.Fail(scene.ErrLost)
+		require.Equal(t, s.Opened.Add(time.Minute), s.Start().Add(s.WantDial().At))
 	})
 }
 
 func TestARotationThatBreaksFirstFollowsALoginThatIsGivenBack(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.breakFirst()
-		l := s.hourly(2)
-		o := loggingIn(l)
-		c, peer := s.ready(&o)
-		o = loggingIn(l)
-		other := s.open(&o)
-		s.wantDial() // for the last login
-		c.Rotate(s.session, reconnect.Advice{})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
+		c, peer := s.Ready(&o)
+		o = scene.LoggingIn(l)
+		other := s.Open(&o)
+		s.WantDial() // for the last login
+		c.Rotate(s.Session, reconnect.Advice{})
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.False(t, peer.Closed())
-		closeAndWait(other)
-		require.LessOrEqual(t, s.wantDial().at, 5*time.Second)
+		scene.CloseAndWait(other)
+		require.LessOrEqual(t, s.WantDial().At, 5*time.Second)
 		require.True(t, peer.Closed())
 	})
 }
 
 // The session of the first Conn needs no login, and is not ready yet.
 func TestNoLoginGivesTheReservationBackAtOnce(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1)
-		o := loggingIn(l)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.Hourly(t, 1)
+		o := scene.LoggingIn(l)
 		o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
 			err := op.NoLogin()
-			if op.Session == s.session {
+			if op.Session == s.Session {
 				<-ctx.Done()
 			}
 			return err
 		}
-		first, d := s.down(&o)
-		o = loggingIn(l)
-		s.open(&o)
-		s.wantNoDial()
-		d.accept()
-		require.Zero(t, s.wantDial().at)
+		first, d := s.Down(&o)
+		o = scene.LoggingIn(l)
+		s.Open(&o)
+		s.WantNoDial()
+		d.Accept()
+		require.Zero(t, s.WantDial().At)
 		require.NotEqual(t, reconnect.StateReady, first.State())
 	})
 }
@@ -331,7 +335,7 @@ func TestACallbackThatExitsLeavesNoReservation(t *testing.T) {
 	for _, place := range []string{"dial", "DialStart", "DialDone", "SessionStart", "session"} {
 		t.Run(place, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, exits := hourly(t, 1), 0
+				l, exits := scene.Hourly(t, 1), 0
 				at := func(p string) {
 					if p == place {
 						exits++
@@ -368,9 +372,9 @@ func TestACallbackThatExitsLeavesNoReservation(t *testing.T) {
 func TestConnLeavesNoReservationWhenCallbackExits(t *testing.T) {
 	for _, place := range []string{"DialStart", "DialDone", "SessionStart", "OnSession"} {
 		t.Run(place, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				l := hourly(t, 1+s.form.downLogins())
-				o := loggingIn(l)
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				l := scene.Hourly(t, 1+s.Form.DownLogins())
+				o := scene.LoggingIn(l)
 				exits := false
 				at := func(p string) {
 					if exits && p == place {
@@ -387,12 +391,12 @@ func TestConnLeavesNoReservationWhenCallbackExits(t *testing.T) {
 					DialDone:     func(reconnect.DialDone) { at("DialDone") },
 					SessionStart: func(*reconnect.Session) { at("SessionStart") },
 				}
-				c, d := s.down(&o)
+				c, d := s.Down(&o)
 				exits = true
 				if place == "DialStart" {
-					d.refuse(errLost)
+					d.Refuse(scene.ErrLost)
 				} else {
-					d.accept()
+					d.Accept()
 				}
 				if place != "OnSession" { // which ends the session only
 					<-c.Done()
@@ -406,21 +410,21 @@ func TestConnLeavesNoReservationWhenCallbackExits(t *testing.T) {
 
 // A dial beside a handshake that hangs waits at a gate.
 func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		l := hourly(t, 1+s.form.downLogins())
-		o := loggingIn(l)
-		o.Run.Policy = hanging{}
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		l := scene.Hourly(t, 1+s.Form.DownLogins())
+		o := scene.LoggingIn(l)
+		o.Run.Policy = scene.Hanging{}
 		g := make(oneGate, 1)
 		o.Run.Gate, o.Run.Host = g, "h"
-		first, d := s.hang(&o)
+		first, d := s.Hang(&o)
 		go func() { g <- struct{}{} }() // another takes the place
-		o = loggingIn(l)
-		second := s.open(&o)
-		s.wantNoDial()
+		o = scene.LoggingIn(l)
+		second := s.Open(&o)
+		s.WantNoDial()
 		time.Sleep(11 * time.Second) // the handshake hangs, and another dial waits at the gate
 		synctest.Wait()
-		s.wantNoDial()
-		d.accept()
+		s.WantNoDial()
+		d.Accept()
 		require.Equal(t, reconnect.StateReady, first.State())
 		require.Equal(t, reconnect.StateWaiting, second.State())
 	})
@@ -428,27 +432,27 @@ func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
 
 // The second rotation begins while the first has not closed its session yet.
 func TestTwoRotationsThatBreakFirstDoNotCloseForOneLogin(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.breakFirst()
-		l := s.hourly(3)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		l := s.Hourly(3)
 		var second *reconnect.Conn
-		o := loggingIn(l)
+		o := scene.LoggingIn(l)
 		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
 			if second != nil {
 				second.Rotate(1, reconnect.Advice{})
 				time.Sleep(time.Millisecond)
 			}
 		}}
-		first, _ := s.ready(&o)
-		o = loggingIn(l)
+		first, _ := s.Ready(&o)
+		o = scene.LoggingIn(l)
 		o.Rotate.Overlap = reconnect.OverlapBreakFirst
-		second = s.open(&o)
-		peer := s.wantDial().accept()
-		first.Rotate(s.session, reconnect.Advice{})
-		s.wantDial().accept()
+		second = s.Open(&o)
+		peer := s.WantDial().Accept()
+		first.Rotate(s.Session, reconnect.Advice{})
+		s.WantDial().Accept()
 		synctest.Wait()
 		require.Equal(t, reconnect.StateReady, first.State())
-		require.Equal(t, s.session+1, first.Status().Session)
+		require.Equal(t, s.Session+1, first.Status().Session)
 		require.False(t, peer.Closed())
 		require.Equal(t, reconnect.StateReady, second.State())
 		require.Zero(t, l.Free())
@@ -462,22 +466,22 @@ func TestTwoRotationsThatBreakFirstDoNotCloseForOneLogin(t *testing.T) {
 func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
 	for name, end := range map[string]func(c *reconnect.Conn, peer *conntest.Fake){
 		"Close":       func(c *reconnect.Conn, _ *conntest.Fake) { c.Close() },
-		"a lost Conn": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(backoff.Permanent(errLost)) },
+		"a lost Conn": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(backoff.Permanent(scene.ErrLost)) },
 		"Goexit":      func(*reconnect.Conn, *conntest.Fake) { runtime.Goexit() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.breakFirst()
-				l := s.hourly(2)
-				o := loggingIn(l)
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.BreakFirst()
+				l := s.Hourly(2)
+				o := scene.LoggingIn(l)
 				rotating := func() {}
 				o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) { rotating() }}
-				c, peer := s.ready(&o)
+				c, peer := s.Ready(&o)
 				rotating = func() {
 					end(c, peer)
 					time.Sleep(time.Millisecond)
 				}
-				c.Rotate(s.session, reconnect.Advice{})
+				c.Rotate(s.Session, reconnect.Advice{})
 				<-c.Done()
 				_, short, _ := l.Reserve(nil)
 				require.Nil(t, short)
@@ -488,13 +492,13 @@ func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
 
 // The peer does not answer the close, so that the rotation is due while Shutdown waits.
 func TestARotationThatIsDueDuringShutdownLeavesNoReservation(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.breakFirst()
-		l := s.hourly(2)
-		o := loggingIn(l)
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
+		c, peer := s.Ready(&o)
 		peer.Mute()
-		c.Rotate(s.session, reconnect.Advice{Wait: time.Second})
+		c.Rotate(s.Session, reconnect.Advice{Wait: time.Second})
 		require.Error(t, c.Shutdown(t.Context()))
 		_, short, _ := l.Reserve(nil)
 		require.Nil(t, short)
@@ -503,23 +507,23 @@ func TestARotationThatIsDueDuringShutdownLeavesNoReservation(t *testing.T) {
 
 // Another Conn waits for the login when the rotation has closed the session, and waits at a gate.
 func TestARotationThatBreaksFirstKeepsItsLoginAtAGate(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.breakFirst()
-		l := s.hourly(2)
-		o := loggingIn(l)
-		o.Run.Gate, o.Run.Host = new(gate), "host.example"
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
+		o.Run.Gate, o.Run.Host = new(scene.Gate), "host.example"
 		rotating := func() {}
 		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) { rotating() }}
-		c, _ := s.ready(&o)
+		c, _ := s.Ready(&o)
 		var other *reconnect.Conn
 		rotating = func() {
-			o := loggingIn(l)
-			other = s.open(&o)
+			o := scene.LoggingIn(l)
+			other = s.Open(&o)
 			time.Sleep(time.Millisecond)
 		}
-		c.Rotate(s.session, reconnect.Advice{})
-		s.wantDial().accept()
-		require.Equal(t, s.session+1, c.Status().Session)
+		c.Rotate(s.Session, reconnect.Advice{})
+		s.WantDial().Accept()
+		require.Equal(t, s.Session+1, c.Status().Session)
 		require.Equal(t, reconnect.StateReady, c.State())
 		require.Equal(t, reconnect.StateWaiting, other.State())
 	})
