@@ -1,6 +1,6 @@
 //go:build unix
 
-package reconnect_test
+package live_test
 
 import (
 	"bufio"
@@ -22,6 +22,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // stoppedEnv makes TestAProcessThatWasStoppedCutsNobody the process that is stopped: it has the
@@ -84,7 +85,7 @@ func checkAndBeStopped(t *testing.T, url string) {
 	for range checked {
 		c, err := reconnect.New(&dialer.WebSocket{URL: url}, &reconnect.Options{Liveness: reconnect.Liveness{Limit: 6 * time.Second}})
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		require.NoError(t, c.AwaitReady(t.Context()))
 		conns = append(conns, c)
 	}

@@ -1,4 +1,4 @@
-package reconnect_test
+package live_test
 
 import (
 	"bufio"
@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // acceptRaw makes the WebSocket handshake of a server by hand.
@@ -59,7 +60,7 @@ func TestFailedWriteLosesNothingThatHasCome(t *testing.T) {
 	}}
 	c, err := reconnect.New(&dialer.WebSocket{URL: "ws://" + l.Addr().String()}, o)
 	require.NoError(t, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 	server := acceptRaw(t, l)
 	_, err = io.WriteString(server, "\x81\x05first")
 	require.NoError(t, err)

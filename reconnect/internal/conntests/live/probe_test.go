@@ -1,4 +1,4 @@
-package reconnect_test
+package live_test
 
 import (
 	"context"
@@ -16,37 +16,42 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of internal/watch/liveness.go that are about probes: when they begin, what they write, how they end.
 
 // On a connection without a ping, Probe asks for a sign of life.
 func TestAProbeFunctionAsksForLife(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Transport: true}
-		o := withPolicy(every(time.Hour))
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Transport: true}
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			return write(scene.Text("?"))
+		}
+		c, peer := s.Ready(&o)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []conn.Message{text("?")}, peer.Written())
-		deliver(peer, 1, 1)
+		require.Equal(t, []conn.Message{scene.Text("?")}, peer.Written())
+		scene.Deliver(peer, 1, 1)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
-		require.Equal(t, 40*time.Second, s.now())
+		require.Equal(t, 40*time.Second, s.Now())
 		require.Len(t, peer.Written(), 3)
 	})
 }
 
 // Promise 8: a framed stream has no ping, so Probe asks.
 func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
-	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
-		o := withPolicy(every(time.Hour))
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("PING")) }
-		c, peer := server.ready(t, &o)
+	scene.InEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *scene.FramedServer) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			return write(scene.Text("PING"))
+		}
+		c, peer := server.Ready(t, &o)
 		go func() { // it answers
 			for {
-				if _, err := peer.in.ReadString('\n'); err != nil {
+				if _, err := peer.In.ReadString('\n'); err != nil {
 					return
 				}
 				io.WriteString(peer, "PONG\n")
@@ -55,23 +60,23 @@ func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
 		for range 10 {
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			wantMessage(t, c, server.session, "PONG")
+			scene.WantMessage(t, c, server.Session, "PONG")
 		}
-		peer.pipe.Stall(conntest.Both)
+		peer.Pipe.Stall(conntest.Both)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 130*time.Second, server.now())
+		require.Equal(t, 130*time.Second, server.Now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
 func TestAProbeThatFailsEndsTheSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return errLost }
-		c, _ := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return scene.ErrLost }
+		c, _ := s.Ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 10*time.Second, s.now())
-		require.ErrorIs(t, c.Status().Err, errLost)
+		require.Equal(t, 10*time.Second, s.Now())
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost)
 	})
 }
 
@@ -82,12 +87,14 @@ func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
 		"by the peer": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(&conn.CloseError{Code: 1001}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = alive
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
 				var failed []error
-				o := withPolicy(every(time.Hour))
-				o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) { failed = append(failed, p.Err) }}
-				c, peer := s.ready(&o)
+				o := scene.WithPolicy(scene.Every(time.Hour))
+				o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) {
+					failed = append(failed, p.Err)
+				}}
+				c, peer := s.Ready(&o)
 				peer.Mute()
 				for peer.Pings() == 0 {
 					time.Sleep(time.Second)
@@ -104,16 +111,16 @@ func TestAProbeWhoseSessionEndsHasNotFailed(t *testing.T) {
 
 // The probes at 10 s and 20 s are due because of the silence. The limit is 30 s.
 func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Transport: true}
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Transport: true}
 		var at []time.Duration
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.ProbeEvery = 7 * time.Second
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {
-			at = append(at, s.now())
+			at = append(at, s.Now())
 			return nil
 		}
-		c, _ := s.ready(&o)
+		c, _ := s.Ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, []time.Duration{7 * time.Second, 10 * time.Second, 17 * time.Second, 20 * time.Second, 27 * time.Second}, at)
 	})
@@ -121,15 +128,15 @@ func TestEveryIsKeptWhileAnAnswerIsAwaited(t *testing.T) {
 
 // Not a byte of such a message was written, and Probe may write another one.
 func TestABadMessageOfAProbeDoesNotCostTheConnection(t *testing.T) {
-	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+	scene.InEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *scene.FramedServer) {
 		var bad error
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
-			bad = write(text("two\nlines"))
-			return write(text("PING"))
+			bad = write(scene.Text("two\nlines"))
+			return write(scene.Text("PING"))
 		}
-		c, peer := server.ready(t, &o)
-		line, err := peer.in.ReadString('\n')
+		c, peer := server.Ready(t, &o)
+		line, err := peer.In.ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "PING\n", line)
 		time.Sleep(2 * time.Second)
@@ -140,12 +147,12 @@ func TestABadMessageOfAProbeDoesNotCostTheConnection(t *testing.T) {
 
 // Promise 11: the probes of a connection end with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, peer := s.Ready(&o)
 		time.Sleep(5 * time.Second)
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		time.Sleep(30 * time.Minute)
 		require.Zero(t, c.Stats().Probes)
 	})
@@ -154,8 +161,8 @@ func TestALostConnectionIsNotProbed(t *testing.T) {
 // Promise 11: the loss ends the context of a probe, and the next dial waits until the probe has
 // returned.
 func TestAProbeEndsWithItsSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(0))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(0))
 		ended := false
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
 			<-ctx.Done()
@@ -163,26 +170,26 @@ func TestAProbeEndsWithItsSession(t *testing.T) {
 			ended = true
 			return nil
 		}
-		_, peer := s.ready(&o)
+		_, peer := s.Ready(&o)
 		time.Sleep(15 * time.Second)
-		peer.Fail(errLost)
-		require.Equal(t, 16*time.Second, s.wantDial().at)
+		peer.Fail(scene.ErrLost)
+		require.Equal(t, 16*time.Second, s.WantDial().At)
 		require.True(t, ended)
 	})
 }
 
 func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		var took []time.Duration
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
 		o.Run.Trace = &reconnect.Trace{ProbeDone: func(p reconnect.ProbeDone) { took = append(took, p.Took) }}
-		c, _ := s.ready(&o)
+		c, _ := s.Ready(&o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 30*time.Second, s.now())
+		require.Equal(t, 30*time.Second, s.Now())
 		require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second}, took)
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent, "no answer is silence, and no failure of the probe")
 	})
@@ -190,19 +197,21 @@ func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
 
 // Promise 6: a probe waits for its turn to write, and its context ends that wait.
 func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			return write(scene.Text("?"))
+		}
+		c, peer := s.Ready(&o)
 		peer.Hold()
 		wrote := make(chan error, 1)
-		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		go func() { wrote <- c.Write(t.Context(), scene.Text("x")) }()
 		time.Sleep(25 * time.Second) // the first probe has given up, the second waits
 		require.Equal(t, reconnect.StateReady, c.State())
 		peer.Release()
 		require.NoError(t, <-wrote)
 		synctest.Wait()
-		require.Equal(t, []conn.Message{text("x"), text("?")}, peer.Written())
+		require.Equal(t, []conn.Message{scene.Text("x"), scene.Text("?")}, peer.Written())
 	})
 }
 
@@ -210,11 +219,11 @@ func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
 // follow one another closely. So a peer that answers is not taken for silent.
 func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 	for name, write := range map[string]func(c *reconnect.Conn) error{
-		"Send":  func(c *reconnect.Conn) error { time.Sleep(time.Second / 2); return c.Send(out("x")) },
-		"Write": func(c *reconnect.Conn) error { return c.Write(context.Background(), text("x")) },
+		"Send":  func(c *reconnect.Conn) error { time.Sleep(time.Second / 2); return c.Send(scene.Out("x")) },
+		"Write": func(c *reconnect.Conn) error { return c.Write(context.Background(), scene.Text("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
 				c, peer := openAnswering(t, s, name == "Send")
 				stopped := make(chan struct{})
 				go func() {
@@ -224,8 +233,8 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 				}()
 				time.Sleep(50*time.Second - time.Nanosecond)
 				require.Equal(t, reconnect.StateReady, c.State(), "%v", c.Status().Err)
-				require.Equal(t, 4, strings.Count(written(peer), "?"))
-				require.Equal(t, 45, strings.Count(written(peer), "x"))
+				require.Equal(t, 4, strings.Count(scene.Written(peer), "?"))
+				require.Equal(t, 45, strings.Count(scene.Written(peer), "x"))
 				c.Close()
 				<-stopped
 			})
@@ -234,32 +243,32 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 }
 
 // openAnswering is ready over slowConns, with a peer that answers each probe.
-func openAnswering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
+func openAnswering(t *testing.T, s *scene.Scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
 	t.Helper()
 	var peer *conntest.Fake
-	o := withPolicy(every(time.Hour))
+	o := scene.WithPolicy(scene.Every(time.Hour))
 	if sends {
 		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 	}
 	o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
-		err := write(text("?"))
+		err := write(scene.Text("?"))
 		if err == nil {
-			peer.Deliver(text("!"))
+			peer.Deliver(scene.Text("!"))
 		}
 		return err
 	}
-	s.wrap = func(peer *conntest.Fake) conn.Conn { return slowConn{Conn: peer.Conn()} }
-	c, peer := s.ready(&o)
+	s.Wrap = func(peer *conntest.Fake) conn.Conn { return scene.SlowConn{Conn: peer.Conn()} }
+	c, peer := s.Ready(&o)
 	return c, peer
 }
 
 // Promise 8: there is no probe, and no verdict on a silent peer, while Shutdown says goodbye.
 func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		peer.Hold()
-		go c.Write(t.Context(), text("x"))
+		go c.Write(t.Context(), scene.Text("x"))
 		time.Sleep(9 * time.Second)
 		peer.Mute()
 		time.AfterFunc(4*time.Second, peer.Release)
@@ -267,7 +276,7 @@ func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded, "because of the mute peer, and of nothing else")
 		require.Zero(t, peer.Pings())
-		require.Equal(t, 14*time.Second, s.now())
+		require.Equal(t, 14*time.Second, s.Now())
 	})
 }
 
@@ -296,18 +305,18 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake.Pings = true
-				o := withPolicy(every(time.Hour))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake.Pings = true
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				var exits atomic.Bool
 				set(&o, func() {
 					if exits.Load() {
 						runtime.Goexit()
 					}
 				})
-				c, peer := s.settled(&o)
+				c, peer := s.Settled(&o)
 				exits.Store(true)
-				peer.Deliver(text("a"), text("b"))
+				peer.Deliver(scene.Text("a"), scene.Text("b"))
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 				require.ErrorContains(t, c.Status().Err, name+": the function did not return")
 			})
@@ -317,23 +326,27 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 
 // The timer is late when the process or the page was stopped, here by a hook that takes an hour.
 func TestAProbeAfterALateTimerHasTimeForItsAnswer(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Transport: true}
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Transport: true}
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		var once sync.Once
-		o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { once.Do(func() { time.Sleep(time.Hour) }) }}
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c, peer := s.ready(&o)
+		o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) {
+			once.Do(func() { time.Sleep(time.Hour) })
+		}}
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			return write(scene.Text("?"))
+		}
+		c, peer := s.Ready(&o)
 		time.Sleep(time.Hour + 19*time.Second)
 		synctest.Wait()
-		require.Equal(t, []conn.Message{text("?")}, peer.Written())
+		require.Equal(t, []conn.Message{scene.Text("?")}, peer.Written())
 		require.Equal(t, reconnect.StateReady, c.State())
-		deliver(peer, 1, 1)
+		scene.Deliver(peer, 1, 1)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Len(t, peer.Written(), 2, "it is probed again a third of the limit after that")
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, time.Hour+49*time.Second, s.now())
+		require.Equal(t, time.Hour+49*time.Second, s.Now())
 		require.Len(t, peer.Written(), 3)
 	})
 }
