@@ -2,14 +2,127 @@ package reconnect_test
 
 import (
 	"context"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
+
+// elsewhere is a connection whose local address this machine does not have. The address is
+// one for documentation (RFC 5737).
+type elsewhere struct {
+	conn.Conn
+	conn.Pinger
+	conn.Transport
+}
+
+// moved returns a connection of a machine that has moved. c must be one of alive.
+func moved(c conn.Conn) elsewhere { return elsewhere{c, c.(conn.Pinger), c.(conn.Transport)} }
+
+// quiet returns e without a way to probe it.
+func (e elsewhere) quiet() conn.Conn {
+	return struct {
+		conn.Conn
+		conn.Transport
+	}{e.Conn, e}
+}
+
+func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+// A machine that was suspended may be elsewhere now, and a probe would wait for an answer.
+func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		var slept atomic.Int64
+		o := withPolicy(every(time.Hour))
+		reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
+		c, d := s.down(&o)
+		s.wrap = func(peer *conntest.Fake) conn.Conn { return moved(peer.Conn()) }
+		d.accept()
+		slept.Store(int64(8 * time.Hour))
+		time.Sleep(10 * time.Second) // the next look
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
+	})
+}
+
+// suspended returns a Conn whose machine was suspended when a message came after 5 s: the wall
+// clock goes on, and the timers do not.
+func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
+	s.fake = alive
+	var slept atomic.Int64
+	o := withPolicy(every(time.Hour))
+	reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
+	c, peer := s.ready(&o)
+	time.Sleep(5 * time.Second)
+	peer.Hear()
+	slept.Store(int64(8 * time.Hour))
+	return c, peer
+}
+
+// Promise 8: the first look after the machine wakes up probes the peer.
+func TestASuspendedMachineProbesAtOnce(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := suspended(s)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, peer.Pings(), "though it was heard of 5 s ago by the clock that stood still")
+		time.Sleep(time.Hour)
+		require.Equal(t, reconnect.StateReady, c.State(), "it has answered")
+	})
+}
+
+// Promise 8: after the machine wakes up, the peer has another third of the limit to answer.
+func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		c, peer := suspended(s)
+		peer.Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		require.Equal(t, 20*time.Second, s.now())
+	})
+}
+
+// Promise 8: a suspension never makes the verdict later than it would be without one.
+func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
+	for _, awake := range []time.Duration{1, 9, 11, 19, 21, 29} {
+		inEachForm(t, func(t *testing.T, s *scene) {
+			s.fake = alive
+			var slept atomic.Int64
+			o := withPolicy(every(time.Hour))
+			reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
+			c, peer := s.ready(&o)
+			peer.Mute()
+			time.AfterFunc(awake*time.Second, func() { slept.Store(int64(time.Hour)) })
+			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+			require.LessOrEqual(t, s.now(), 30*time.Second)
+		})
+	}
+}
+
+// A wall clock that is set back does not look like a suspension.
+func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
+	inEachForm(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		back := time.Duration(0)
+		o := withPolicy(every(time.Hour))
+		reconnect.SetWallClock(&o, func() time.Time { back -= time.Hour; return time.Now().Add(back) })
+		c, peer := s.ready(&o)
+		peer.Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 30*time.Second, s.now())
+	})
+}
 
 // The tests of RunOptions.Logins: Conns, and Runs, that are given one budget.
 
@@ -34,4 +147,40 @@ func loggingIn(l *budget.Logins) reconnect.Options {
 	o.Run.Logins = l
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.Write(text("login")) }
 	return o
+}
+
+// acceptLate is accept with a peer that answers each ping after a while, or never if that is
+// negative.
+func acceptLate(d *pendingDial, answers time.Duration) *conntest.Fake {
+	peer := conntest.NewFake(&d.s.fake)
+	if peer.PongAfter(answers); answers < 0 {
+		peer.Mute()
+	}
+	d.bring(peer)
+	return peer
+}
+
+// stallOptions returns options with a limit on the time without data, and without a wait before
+// a redial.
+func stallOptions(limit time.Duration) reconnect.Options {
+	o := withPolicy(every(0))
+	o.Stall.Limit = limit
+	return o
+}
+
+// Expected gets the time of the wall clock.
+func TestExpectedGetsTheWallClock(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		wall := time.Date(2027, 1, 4, 9, 30, 0, 0, time.UTC)
+		o := stallOptions(time.Second)
+		reconnect.SetWallClock(&o, func() time.Time { return wall })
+		o.Stall.Expected = func(at time.Time) bool {
+			require.Equal(t, wall, at)
+			return false
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		time.Sleep(time.Minute)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
 }

@@ -1,4 +1,4 @@
-package reconnect_test
+package live_test
 
 import (
 	"bytes"
@@ -16,10 +16,11 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // answerLate makes a server answer each ping after a while, and read on meanwhile.
-func answerLate(server *wsServer, late time.Duration) {
+func answerLate(server *scene.WSServer, late time.Duration) {
 	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, OnPingReceived: func(ctx context.Context, payload []byte) bool {
 		pong := conntest.Frame{Head: conntest.Fin | 0xA, Payload: bytes.Clone(payload)}.Bytes()
 		pipe := conntest.PipeOf(ctx)
@@ -35,10 +36,10 @@ func TestAPeerThatAnswersLateKeepsItsSessionInTheEnd(t *testing.T) {
 		21 * time.Second: 2, 25 * time.Second: 2, 30 * time.Second: 2, 60 * time.Second: 3, 150 * time.Second: 4,
 	} {
 		t.Run(late.String(), func(t *testing.T) {
-			inEachWSForm(t, conntest.Discard, func(t *testing.T, server *wsServer) {
+			scene.InEachWSForm(t, conntest.Discard, func(t *testing.T, server *scene.WSServer) {
 				answerLate(server, late+time.Millisecond) // else the last moment decides
-				c := server.ready(t, nil)
-				sessions := server.form.rotations + sessions
+				c := server.Ready(t, nil)
+				sessions := server.Form.Rotations + sessions
 				time.Sleep(time.Hour)
 				require.Equal(t, sessions, c.Stats().Sessions)
 				time.Sleep(time.Hour)
@@ -65,10 +66,10 @@ func dies(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 // Promise 8: each loss is noticed after Limit, because the peer answers the probe with which the next
 // session begins.
 func TestADeadPathIsNoticedInTimeAgainAndAgain(t *testing.T) {
-	inEachWSForm(t, dies, func(t *testing.T, server *wsServer) {
+	scene.InEachWSForm(t, dies, func(t *testing.T, server *scene.WSServer) {
 		var last time.Time
 		var silent []time.Duration
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnMessage = func(context.Context, reconnect.Message) { last = time.Now() }
 		o.OnSeam = func(_ context.Context, s *reconnect.Seam) {
 			if s.Reason != backoff.ReasonSilent {
@@ -76,7 +77,7 @@ func TestADeadPathIsNoticedInTimeAgainAndAgain(t *testing.T) {
 			}
 			silent = append(silent, time.Since(last))
 		}
-		server.ready(t, &o)
+		server.Ready(t, &o)
 		time.Sleep(10 * 91 * time.Second)
 		synctest.Wait()
 		require.Len(t, silent, 10)
@@ -86,22 +87,11 @@ func TestADeadPathIsNoticedInTimeAgainAndAgain(t *testing.T) {
 	})
 }
 
-// grown returns a Conn whose session was silent, and the peer of the next: see acceptLate.
-func grown(s *scene, o *reconnect.Options, answers time.Duration) (*reconnect.Conn, *conntest.Fake) {
-	c, peer := s.ready(o)
+// grown returns a Conn whose session was silent, and the peer of the next: see scene.AcceptLate.
+func grown(s *scene.Scene, o *reconnect.Options, answers time.Duration) (*reconnect.Conn, *conntest.Fake) {
+	c, peer := s.Ready(o)
 	peer.Mute()
-	return c, acceptLate(s.wantDial(), answers)
-}
-
-// acceptLate is accept with a peer that answers each ping after a while, or never if that is
-// negative.
-func acceptLate(d *pendingDial, answers time.Duration) *conntest.Fake {
-	peer := conntest.NewFake(&d.s.fake)
-	if peer.PongAfter(answers); answers < 0 {
-		peer.Mute()
-	}
-	d.bring(peer)
-	return peer
+	return c, scene.AcceptLate(s.WantDial(), answers)
 }
 
 // Promise 8: the session after a silent one is probed at once, and has twice the limit until the
@@ -112,11 +102,11 @@ func TestASessionAfterASilentOneIsProbedAtOnce(t *testing.T) {
 		limit   time.Duration
 	}{"in time": {20*time.Second - 1, 30 * time.Second}, "late": {20*time.Second + 1, 60 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := withPolicy(every(0))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.WithPolicy(scene.Every(0))
 				c, peer := grown(s, &o, test.answers)
-				began := s.now()
+				began := s.Now()
 				for range 30 { // it talks all the time
 					time.Sleep(time.Second)
 					peer.Hear()
@@ -124,7 +114,7 @@ func TestASessionAfterASilentOneIsProbedAtOnce(t *testing.T) {
 				require.Equal(t, 1, peer.Pings())
 				peer.Mute()
 				require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-				require.Equal(t, began+30*time.Second+test.limit, s.now())
+				require.Equal(t, began+30*time.Second+test.limit, s.Now())
 			})
 		})
 	}
@@ -132,68 +122,70 @@ func TestASessionAfterASilentOneIsProbedAtOnce(t *testing.T) {
 
 // Promise 8: a limit that has grown does not change what Check promises.
 func TestCheckDoesNotBecomePatient(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(0))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(0))
 		o.Liveness.Limit = 9 * time.Second
 		c, _ := grown(s, &o, -1)
 		time.Sleep(time.Second)
 		c.Check()
-		checked := s.now()
+		checked := s.Now()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-		require.Equal(t, checked+3*time.Second, s.now())
+		require.Equal(t, checked+3*time.Second, s.Now())
 	})
 }
 
 // With Probe any byte after a probe is its answer, because nobody can tell which message it is.
 func TestPatienceEndsWithWhateverAnswersAProbe(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{9 * time.Second: 30 * time.Second, 21 * time.Second: 60 * time.Second} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = conntest.FakeOptions{Transport: true}
-			o := withPolicy(every(0))
-			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = conntest.FakeOptions{Transport: true}
+			o := scene.WithPolicy(scene.Every(0))
+			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+				return write(scene.Text("?"))
+			}
 			c, peer := grown(s, &o, 0)
 			synctest.Wait()
-			require.Equal(t, 1, strings.Count(written(peer), "?"))
+			require.Equal(t, 1, strings.Count(scene.Written(peer), "?"))
 			time.Sleep(late)
 			peer.Hear()
-			heard := s.now()
+			heard := s.Now()
 			require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-			require.Equal(t, heard+want, s.now())
+			require.Equal(t, heard+want, s.Now())
 		})
 	}
 }
 
 // A session that has ended otherwise, and did not need it, brings the first limit back.
 func TestPatienceIsForSilentSessionsInARow(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(0))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(0))
 		c, peer := grown(s, &o, -1)
 		time.Sleep(time.Second)
-		peer.Fail(errLost)
-		began := s.wantDial()
-		acceptLate(began, -1)
+		peer.Fail(scene.ErrLost)
+		began := s.WantDial()
+		scene.AcceptLate(began, -1)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-		require.Equal(t, began.at+30*time.Second, s.now())
+		require.Equal(t, began.At+30*time.Second, s.Now())
 	})
 }
 
 // A session that lives longer than the first limit by patience leaves it to the next one.
 func TestPatienceThatWasNeededStays(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(0))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(0))
 		c, peer := grown(s, &o, -1)
 		for range 10 {
 			time.Sleep(50 * time.Second)
 			peer.Hear()
 		}
 		require.Equal(t, reconnect.StateReady, c.State())
-		peer.Fail(errLost)
-		began := s.wantDial()
-		acceptLate(began, -1)
+		peer.Fail(scene.ErrLost)
+		began := s.WantDial()
+		scene.AcceptLate(began, -1)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-		require.Equal(t, began.at+60*time.Second, s.now())
+		require.Equal(t, began.At+60*time.Second, s.Now())
 	})
 }

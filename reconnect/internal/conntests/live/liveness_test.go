@@ -1,11 +1,10 @@
-package reconnect_test
+package live_test
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +14,19 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 8: 30 s at the defaults, and two probes.
 func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
-	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = fake
-			o := withPolicy(every(time.Hour))
-			c, peer := s.ready(&o)
+	for _, fake := range []conntest.FakeOptions{scene.Alive, {Pings: true}} {
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = fake
+			o := scene.WithPolicy(scene.Every(time.Hour))
+			c, peer := s.Ready(&o)
 			peer.Mute()
 			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-			require.Equal(t, 30*time.Second, s.now())
+			require.Equal(t, 30*time.Second, s.Now())
 			require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 			require.Equal(t, 2, peer.Pings())
 			require.Equal(t, uint64(2), c.Stats().Probes)
@@ -36,27 +36,27 @@ func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
 
 // Promise 8: a hook that holds the watch up for longer than the limit costs the peer no probe.
 func TestASilentPeerIsProbedTwiceHoweverLateItIs(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		slow := 15 * time.Second
 		o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { time.Sleep(slow); slow = 0 }}
-		c, peer := s.ready(&o)
+		c, peer := s.Ready(&o)
 		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 		require.Equal(t, uint64(2), c.Stats().Probes)
-		require.Equal(t, 45*time.Second, s.now(), "10 s of silence, two probes of 10 s, and the hook")
+		require.Equal(t, 45*time.Second, s.Now(), "10 s of silence, two probes of 10 s, and the hook")
 	})
 }
 
 // Promise 8: a peer that answers lives, at one ping for each third of the limit.
 func TestNegativeLimitAndProbeEveryProbeNothing(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness = reconnect.Liveness{Limit: -1, ProbeEvery: -1}
-		c, peer := s.ready(&o)
+		c, peer := s.Ready(&o)
 		time.Sleep(10 * time.Hour)
 		require.Zero(t, peer.Pings())
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -64,10 +64,10 @@ func TestNegativeLimitAndProbeEveryProbeNothing(t *testing.T) {
 }
 
 func TestAPeerThatAnswersPingsLives(t *testing.T) {
-	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = fake
-			c, peer := s.ready(nil)
+	for _, fake := range []conntest.FakeOptions{scene.Alive, {Pings: true}} {
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = fake
+			c, peer := s.Ready(nil)
 			time.Sleep(time.Hour + time.Second)
 			require.Equal(t, reconnect.StateReady, c.State())
 			require.Equal(t, 360, peer.Pings())
@@ -77,9 +77,9 @@ func TestAPeerThatAnswersPingsLives(t *testing.T) {
 
 // Promise 8: any byte is life, so a peer that talks is not pinged.
 func TestAnyByteIsLife(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		peer.Mute()
 		for range 100 {
 			time.Sleep(9 * time.Second)
@@ -98,13 +98,13 @@ func TestAMessageIsLife(t *testing.T) {
 		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = conntest.FakeOptions{Pings: true}
-				c, peer := s.ready(o)
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = conntest.FakeOptions{Pings: true}
+				c, peer := s.Ready(o)
 				peer.Mute()
 				for range 20 {
 					time.Sleep(9 * time.Second)
-					deliver(peer, 1, 1)
+					scene.Deliver(peer, 1, 1)
 				}
 				require.Equal(t, reconnect.StateReady, c.State())
 				require.Zero(t, peer.Pings())
@@ -115,9 +115,9 @@ func TestAMessageIsLife(t *testing.T) {
 
 // Promise 8: one answer between two probes starts the count again.
 func TestALateAnswerIsAnAnswer(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		peer.Mute()
 		for i := range 10 {
 			time.Sleep(29 * time.Second)
@@ -125,23 +125,23 @@ func TestALateAnswerIsAnAnswer(t *testing.T) {
 			peer.Hear()
 		}
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 320*time.Second, s.now())
+		require.Equal(t, 320*time.Second, s.Now())
 	})
 }
 
 // Without a way to probe, silence is no reason to cut.
 func TestSilenceAloneIsNoVerdict(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		c, _ := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		c, _ := s.Ready(nil)
 		time.Sleep(time.Hour)
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
 
 func TestLivenessCanBeSwitchedOff(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
 		peer.Mute()
 		time.Sleep(time.Hour)
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -151,19 +151,19 @@ func TestLivenessCanBeSwitchedOff(t *testing.T) {
 
 // Promise 8, at the defaults: the peer has left without a close frame or a FIN.
 func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
-	inEachWSForm(t, nil, func(t *testing.T, server *wsServer) {
-		o := withPolicy(every(time.Hour))
-		c := server.ready(t, &o)
+	scene.InEachWSForm(t, nil, func(t *testing.T, server *scene.WSServer) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c := server.Ready(t, &o)
 		time.Sleep(time.Hour)
-		wantNothing(t, c) // the server is silent, but answers pings
-		require.NoError(t, c.Write(t.Context(), text("the last byte")))
+		scene.WantNothing(t, c) // the server is silent, but answers pings
+		require.NoError(t, c.Write(t.Context(), scene.Text("the last byte")))
 		synctest.Wait()
-		for _, p := range server.network.Conns(wsAddr) {
+		for _, p := range server.Network.Conns(scene.WSAddr) {
 			p.Stall(conntest.Both)
 		}
-		stalled := server.now()
+		stalled := server.Now()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, stalled+30*time.Second, server.now())
+		require.Equal(t, stalled+30*time.Second, server.Now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
@@ -171,44 +171,44 @@ func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
 // Promise 8: any byte is a sign of life. This server answers no ping, and its message comes at
 // one byte in 15 s.
 func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
-	inEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
-		server.dialer.Conn.MessageTimeout = -1
-		c := server.ready(t, nil)
+	scene.InEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *scene.WSServer) {
+		server.Dialer.Conn.MessageTimeout = -1
+		c := server.Ready(t, nil)
 		message := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("at last")}.Bytes()
 		for i := range message {
 			time.Sleep(15 * time.Second)
-			server.pipe(t).Inject(conntest.ToClient, message[i:i+1])
+			server.Pipe(t).Inject(conntest.ToClient, message[i:i+1])
 		}
 		synctest.Wait()
 		require.NotZero(t, c.Stats().Probes)
-		wantMessage(t, c, server.session, "at last")
+		scene.WantMessage(t, c, server.Session, "at last")
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, server.now())
+		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, server.Now())
 	})
 }
 
 // Promise 8: any byte is a sign of life, also one of half a line.
 func TestAFramedPeerThatTricklesLives(t *testing.T) {
-	inEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
-		server.dialer.Conn.MessageTimeout = -1
-		o := withPolicy(every(time.Hour))
+	scene.InEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *scene.FramedServer) {
+		server.Dialer.Conn.MessageTimeout = -1
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return nil }
-		c, peer := server.ready(t, &o)
+		c, peer := server.Ready(t, &o)
 		for _, piece := range strings.SplitAfter("a long line\n", "") {
 			time.Sleep(25 * time.Second)
-			peer.say(t, piece)
+			peer.Say(t, piece)
 		}
-		wantMessage(t, c, server.session, "a long line")
+		scene.WantMessage(t, c, server.Session, "a long line")
 	})
 }
 
 // A server that pings without end and never reads is cut, because our pongs get stuck.
 func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 	ping := conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 125)}
-	inEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
-		o := withPolicy(every(time.Hour))
-		c := server.ready(t, &o)
-		flooded := server.pipe(t).Server()
+	scene.InEachWSForm(t, conntest.NeverRead, func(t *testing.T, server *scene.WSServer) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c := server.Ready(t, &o)
+		flooded := server.Pipe(t).Server()
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
@@ -221,7 +221,7 @@ func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 		}()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorAs(t, c.Status().Err, new(*conn.SlowMessageError))
-		require.Less(t, server.now(), 11*time.Second) // WriteTimeout after the window is full
+		require.Less(t, server.Now(), 11*time.Second) // WriteTimeout after the window is full
 		<-stopped
 	})
 }
@@ -229,70 +229,70 @@ func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 // Promise 8: there is no verdict while the inbox is full, and the silence before does not count
 // when the application reads again.
 func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Inbox.Messages = 1
-		c, peer := s.settled(&o)
+		c, peer := s.Settled(&o)
 		peer.Mute()
-		deliver(peer, 1, 3)
+		scene.Deliver(peer, 1, 3)
 		time.Sleep(time.Hour + 5*time.Second)
 		require.Equal(t, reconnect.StateReady, c.State())
 		for range 3 {
 			_, err := c.Read(t.Context(), nil)
 			require.NoError(t, err)
 		}
-		resumed := s.now()
+		resumed := s.Now()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
-		require.GreaterOrEqual(t, s.now()-resumed, 20*time.Second)
-		require.LessOrEqual(t, s.now()-resumed, 30*time.Second)
+		require.GreaterOrEqual(t, s.Now()-resumed, 20*time.Second)
+		require.LessOrEqual(t, s.Now()-resumed, 30*time.Second)
 	})
 }
 
 // Promise 8: SlowHandler reports a slow call of OnMessage once. It costs neither the connection
 // nor a message.
 func TestASlowHandlerIsReported(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		var seen, slow notes
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		var seen, slow scene.Notes
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
-			seen.add(string(m.Data))
+			seen.Add(string(m.Data))
 			if string(m.Data) != "3" {
 				time.Sleep(time.Minute)
 			}
 		}
 		o.Run.Trace = &reconnect.Trace{SlowHandler: func(h reconnect.SlowHandler) {
-			slow.add(fmt.Sprint(h.Session, h.Since))
+			slow.Add(fmt.Sprint(h.Session, h.Since))
 		}}
-		c, peer := s.settled(&o)
-		deliver(peer, 1, 3)
-		report := fmt.Sprint(s.session, " 10s")
+		c, peer := s.Settled(&o)
+		scene.Deliver(peer, 1, 3)
+		report := fmt.Sprint(s.Session, " 10s")
 		time.Sleep(59 * time.Second)
-		require.Equal(t, []string{report}, slow.all())
+		require.Equal(t, []string{report}, slow.All())
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{report, report}, slow.all())
+		require.Equal(t, []string{report, report}, slow.All())
 		time.Sleep(time.Hour)
-		require.Equal(t, []string{"1", "2", "3"}, seen.all())
+		require.Equal(t, []string{"1", "2", "3"}, seen.All())
 		require.Equal(t, reconnect.StateReady, c.State())
-		require.Len(t, slow.all(), 2)
+		require.Len(t, slow.All(), 2)
 	})
 }
 
 // Promise 8: while OnMessage works, nothing is read ahead, though each look of the timer finds
 // it at work.
 func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
 		var c *reconnect.Conn
 		handled := uint64(0)
-		c, peer := s.settled(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
+		c, peer := s.Settled(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
 			handled++
 			time.Sleep(9 * time.Second)
 			require.Equal(t, handled, c.Stats().Received, "the Conn does not read ahead")
 		}})
-		deliver(peer, 1, 20)
+		scene.Deliver(peer, 1, 20)
 		time.Sleep(200 * time.Second)
 		synctest.Wait()
 		require.Equal(t, uint64(20), handled)
@@ -302,23 +302,23 @@ func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
 
 // Promise 8: a slow reader is not cut, but Overdue reports a reader that does not read at all.
 func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		var late notes
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		var late scene.Notes
 		o := reconnect.Options{Inbox: reconnect.Inbox{Messages: 2}}
 		o.Run.Trace = &reconnect.Trace{
-			Overdue: func(o reconnect.Overdue) { late.add(fmt.Sprint(o.What, " ", o.Since, " at ", s.now())) },
+			Overdue: func(o reconnect.Overdue) { late.Add(fmt.Sprint(o.What, " ", o.Since, " at ", s.Now())) },
 		}
-		c, peer := s.settled(&o)
-		deliver(peer, 1, 9)
+		c, peer := s.Settled(&o)
+		scene.Deliver(peer, 1, 9)
 		for range 6 { // slow, but it reads
 			time.Sleep(21 * time.Second)
 			_, err := c.Read(t.Context(), nil)
 			require.NoError(t, err)
 		}
-		require.Empty(t, late.all())
+		require.Empty(t, late.All())
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, []string{"reader 30s at 2m40s", "reader 1m0s at 3m10s"}, late.all())
+		require.Equal(t, []string{"reader 30s at 2m40s", "reader 1m0s at 3m10s"}, late.All())
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
@@ -330,98 +330,30 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 		"ping": {Pings: true, Transport: true}, "no ping": {Transport: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = fake
-				o := withPolicy(every(time.Hour))
-				c, peer := s.ready(&o)
-				deliver(peer, 1, 99)
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = fake
+				o := scene.WithPolicy(scene.Every(time.Hour))
+				c, peer := s.Ready(&o)
+				scene.Deliver(peer, 1, 99)
 				time.Sleep(time.Hour)
 				require.Equal(t, reconnect.StateReady, c.State(), "a slow reader is not cut")
 				peer.HangUp()
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 				require.ErrorIs(t, c.Status().Err, io.EOF)
-				require.LessOrEqual(t, s.now(), time.Hour+10*time.Second)
+				require.LessOrEqual(t, s.Now(), time.Hour+10*time.Second)
 			})
 		})
 	}
 }
 
 func TestAHangUpIsNoticedWhenNobodyHasReadForTheLimit(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
-		c, peer := s.settled(&o)
-		deliver(peer, 1, 99)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, peer := s.Settled(&o)
+		scene.Deliver(peer, 1, 99)
 		peer.HangUp()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 40*time.Second, s.now()) // the first look is after 10 s
-	})
-}
-
-// suspended returns a Conn whose machine was suspended when a message came after 5 s: the wall
-// clock goes on, and the timers do not.
-func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
-	s.fake = alive
-	var slept atomic.Int64
-	o := withPolicy(every(time.Hour))
-	reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-	c, peer := s.ready(&o)
-	time.Sleep(5 * time.Second)
-	peer.Hear()
-	slept.Store(int64(8 * time.Hour))
-	return c, peer
-}
-
-// Promise 8: the first look after the machine wakes up probes the peer.
-func TestASuspendedMachineProbesAtOnce(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		c, peer := suspended(s)
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		require.Equal(t, 1, peer.Pings(), "though it was heard of 5 s ago by the clock that stood still")
-		time.Sleep(time.Hour)
-		require.Equal(t, reconnect.StateReady, c.State(), "it has answered")
-	})
-}
-
-// Promise 8: after the machine wakes up, the peer has another third of the limit to answer.
-func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		c, peer := suspended(s)
-		peer.Mute()
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
-		require.Equal(t, 20*time.Second, s.now())
-	})
-}
-
-// Promise 8: a suspension never makes the verdict later than it would be without one.
-func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
-	for _, awake := range []time.Duration{1, 9, 11, 19, 21, 29} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = alive
-			var slept atomic.Int64
-			o := withPolicy(every(time.Hour))
-			reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-			c, peer := s.ready(&o)
-			peer.Mute()
-			time.AfterFunc(awake*time.Second, func() { slept.Store(int64(time.Hour)) })
-			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-			require.LessOrEqual(t, s.now(), 30*time.Second)
-		})
-	}
-}
-
-// A wall clock that is set back does not look like a suspension.
-func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		back := time.Duration(0)
-		o := withPolicy(every(time.Hour))
-		reconnect.SetWallClock(&o, func() time.Time { back -= time.Hour; return time.Now().Add(back) })
-		c, peer := s.ready(&o)
-		peer.Mute()
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 30*time.Second, s.now())
+		require.Equal(t, 40*time.Second, s.Now()) // the first look is after 10 s
 	})
 }

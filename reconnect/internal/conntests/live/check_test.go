@@ -1,10 +1,8 @@
-package reconnect_test
+package live_test
 
 import (
 	"context"
-	"net"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +13,14 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // A change of the network need not concern the connection.
 func TestCheckLeavesAConnectionThatIsAlive(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		time.Sleep(time.Second)
 		c.Check()
 		synctest.Wait()
@@ -38,20 +37,20 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 		"after the session is ready": func(c *reconnect.Conn, _ *conntest.Fake) { c.Check() },
 		"after a message": func(c *reconnect.Conn, peer *conntest.Fake) {
 			time.Sleep(time.Second)
-			deliver(peer, 1, 1)
+			scene.Deliver(peer, 1, 1)
 			c.Check()
 		},
 	} {
-		for kind, fake := range map[string]conntest.FakeOptions{"a ping": alive, "Probe": {Transport: true}} {
+		for kind, fake := range map[string]conntest.FakeOptions{"a ping": scene.Alive, "Probe": {Transport: true}} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				inEachForm(t, func(t *testing.T, s *scene) {
-					s.fake = fake
+				scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+					s.Fake = fake
 					var peer *conntest.Fake
 					var o reconnect.Options
 					if !fake.Pings {
 						o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { peer.Hear(); return nil }
 					}
-					c, opened := s.ready(&o)
+					c, opened := s.Ready(&o)
 					peer = opened
 					check(c, peer)
 					time.Sleep(9 * time.Second)
@@ -65,16 +64,16 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 
 // A Check during the probe of another asks for nothing, if the peer is heard before that probe ends.
 func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		peer.Mute() // it answers no ping
 		for range 2 {
 			time.Sleep(time.Second)
 			c.Check()
 		}
 		time.Sleep(time.Second)
-		deliver(peer, 1, 1)
+		scene.Deliver(peer, 1, 1)
 		time.Sleep(9 * time.Second)
 		require.Equal(t, uint64(1), c.Stats().Probes)
 		require.Equal(t, reconnect.StateReady, c.State(), "%v", c.Status().Err)
@@ -83,40 +82,40 @@ func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
 
 // With a short limit a Check takes a third of that, and not 5 s.
 func TestCheckOfAShortLimitIsShort(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Limit = 3 * time.Second
-		c, peer := s.ready(&o)
+		c, peer := s.Ready(&o)
 		peer.Mute()
 		time.Sleep(500 * time.Millisecond)
 		c.Check()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 1500*time.Millisecond, s.now())
+		require.Equal(t, 1500*time.Millisecond, s.Now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
 func TestCheckCutsASilentConnectionSoon(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, peer := s.Ready(&o)
 		peer.Mute()
 		time.Sleep(2 * time.Second)
 		c.Check()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 7*time.Second, s.now())
+		require.Equal(t, 7*time.Second, s.Now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
 // The usual case: the network went some seconds ago, so that a probe is under way.
 func TestCheckDoesNotWaitForTheProbeUnderWay(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, peer := s.Ready(&o)
 		peer.Mute()
 		time.Sleep(11 * time.Second)
 		require.Equal(t, 1, peer.Pings(), "the probe at 10 s")
@@ -124,17 +123,17 @@ func TestCheckDoesNotWaitForTheProbeUnderWay(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 2, peer.Pings())
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 16*time.Second, s.now())
+		require.Equal(t, 16*time.Second, s.Now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
 // Nor is it probed more often, or cut though it answers, if the caller is impatient.
 func TestChecksDoNotCancelTheProbeOfAnother(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Pings: true} // only the answer is a sign of life
-		o := withPolicy(every(time.Hour))
-		c, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Pings: true} // only the answer is a sign of life
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, peer := s.Ready(&o)
 		peer.PongAfter(300 * time.Millisecond)
 		for range 50 { // 10 s
 			c.Check()
@@ -147,12 +146,14 @@ func TestChecksDoNotCancelTheProbeOfAnother(t *testing.T) {
 
 // A caller that is anxious does not give the peer more time.
 func TestAnotherCheckDoesNotExtendTheTime(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Limit = time.Hour
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) } // does not wait
-		c, _ := s.ready(&o)
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+			return write(scene.Text("?")) // does not wait
+		}
+		c, _ := s.Ready(&o)
 		time.Sleep(time.Second) // for the answer before may come in the same millisecond
 		for range 9 {
 			c.Check()
@@ -165,9 +166,9 @@ func TestAnotherCheckDoesNotExtendTheTime(t *testing.T) {
 
 // A sign of life is as good as the answer to the probe.
 func TestAByteAfterACheckIsLife(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, peer := s.ready(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, peer := s.Ready(nil)
 		peer.Mute()
 		time.Sleep(2 * time.Second)
 		c.Check()
@@ -180,14 +181,14 @@ func TestAByteAfterACheckIsLife(t *testing.T) {
 
 // While nobody reads, no answer can be seen, so that the check comes to nothing.
 func TestCheckDoesNotCutWhileNobodyReads(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
 		release := make(chan struct{})
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
-		c, peer := s.settled(&o)
+		c, peer := s.Settled(&o)
 		peer.Mute()
-		deliver(peer, 1, 1)
+		scene.Deliver(peer, 1, 1)
 		c.Check()
 		time.Sleep(time.Minute)
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -196,67 +197,28 @@ func TestCheckDoesNotCutWhileNobodyReads(t *testing.T) {
 }
 
 func TestCheckWithoutASessionDoesNothing(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		c, d := s.down(nil)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		c, d := s.Down(nil)
 		c.Check()
-		d.accept()
+		d.Accept()
 		c.Check() // a connection that cannot be probed, and has no address
 		time.Sleep(time.Minute)
 		require.Equal(t, reconnect.StateReady, c.State())
-		require.Equal(t, s.session, c.Status().Session)
+		require.Equal(t, s.Session, c.Status().Session)
 	})
 }
 
-// elsewhere is a connection whose local address this machine does not have. The address is
-// one for documentation (RFC 5737).
-type elsewhere struct {
-	conn.Conn
-	conn.Pinger
-	conn.Transport
-}
-
-// moved returns a connection of a machine that has moved. c must be one of alive.
-func moved(c conn.Conn) elsewhere { return elsewhere{c, c.(conn.Pinger), c.(conn.Transport)} }
-
-// quiet returns e without a way to probe it.
-func (e elsewhere) quiet() conn.Conn {
-	return struct {
-		conn.Conn
-		conn.Transport
-	}{e.Conn, e}
-}
-
-func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-
 func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
-		c, d := s.down(&o)
-		s.wrap = func(peer *conntest.Fake) conn.Conn { return moved(peer.Conn()) }
-		d.accept()
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c, d := s.Down(&o)
+		s.Wrap = func(peer *conntest.Fake) conn.Conn { return scene.Moved(peer.Conn()) }
+		d.Accept()
 		c.Check()
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
-	})
-}
-
-// A machine that was suspended may be elsewhere now, and a probe would wait for an answer.
-func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		var slept atomic.Int64
-		o := withPolicy(every(time.Hour))
-		reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
-		c, d := s.down(&o)
-		s.wrap = func(peer *conntest.Fake) conn.Conn { return moved(peer.Conn()) }
-		d.accept()
-		slept.Store(int64(8 * time.Hour))
-		time.Sleep(10 * time.Second) // the next look
-		synctest.Wait()
-		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
+		require.Equal(t, backoff.ReasonLocal, scene.WantSeam(t, c).Reason)
 	})
 }
 
@@ -264,9 +226,9 @@ func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
 func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 	for name, answers := range map[string]bool{"the peer answers": true, "the peer is silent": false} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = conntest.FakeOptions{Transport: true}
-				o := withPolicy(every(time.Hour))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = conntest.FakeOptions{Transport: true}
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				o.Liveness.Limit = time.Hour
 				o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { time.Sleep(7 * time.Second) }}
 				var peer *conntest.Fake
@@ -276,7 +238,7 @@ func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 					}
 					return nil
 				}
-				c, opened := s.ready(&o)
+				c, opened := s.Ready(&o)
 				peer = opened
 				time.Sleep(time.Second) // for what was heard in the same millisecond may be the answer
 				c.Check()
@@ -293,8 +255,8 @@ func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
 // The network may change while SessionReady runs: the session is ready, and is asked when that hook has returned.
 func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
 	asItIs := func(c conn.Conn) conn.Conn { return c }
-	gone := func(c conn.Conn) conn.Conn { return moved(c) }
-	goneAndQuiet := func(c conn.Conn) conn.Conn { return moved(c).quiet() }
+	gone := func(c conn.Conn) conn.Conn { return scene.Moved(c) }
+	goneAndQuiet := func(c conn.Conn) conn.Conn { return scene.Moved(c).Quiet() }
 	for name, test := range map[string]struct {
 		limit time.Duration
 		conn  func(conn.Conn) conn.Conn
@@ -307,23 +269,23 @@ func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
 		"such an address, without a probe": {0, goneAndQuiet, 0, backoff.ReasonLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := withPolicy(every(time.Hour))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				o.Liveness.Limit = test.limit
 				o.Run.Trace = &reconnect.Trace{SessionReady: func(session *reconnect.Session) {
-					if session.Number == s.session {
+					if session.Number == s.Session {
 						time.Sleep(time.Second)
 					}
 				}}
-				c, d := s.down(&o)
-				s.wrap = func(peer *conntest.Fake) conn.Conn { return test.conn(peer.Conn()) }
-				d.accept().Mute()
+				c, d := s.Down(&o)
+				s.Wrap = func(peer *conntest.Fake) conn.Conn { return test.conn(peer.Conn()) }
+				d.Accept().Mute()
 				time.Sleep(500 * time.Millisecond)
 				c.Check()
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-				require.Equal(t, time.Second+test.cut, s.now())
-				require.Equal(t, test.why, wantSeam(t, c).Reason)
+				require.Equal(t, time.Second+test.cut, s.Now())
+				require.Equal(t, test.why, scene.WantSeam(t, c).Reason)
 			})
 		})
 	}
@@ -333,11 +295,11 @@ func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
 func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"with a limit": 0, "without": -1} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := withPolicy(every(time.Hour))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, limit
-				c, peer := s.ready(&o)
+				c, peer := s.Ready(&o)
 				for range 100 {
 					time.Sleep(time.Second)
 					peer.Hear()
@@ -352,11 +314,11 @@ func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
 
 // Without a limit a peer that does not answer lives on.
 func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := withPolicy(every(time.Hour))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, -1
-		c, peer := s.ready(&o)
+		c, peer := s.Ready(&o)
 		peer.Mute()
 		time.Sleep(10*time.Minute + time.Second)
 		require.Equal(t, reconnect.StateReady, c.State())
@@ -366,12 +328,12 @@ func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
 
 // Check does not need a limit on silence.
 func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
-	for _, kind := range []conntest.FakeOptions{alive, {Pings: true}} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = kind
-			o := withPolicy(every(time.Hour))
+	for _, kind := range []conntest.FakeOptions{scene.Alive, {Pings: true}} {
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = kind
+			o := scene.WithPolicy(scene.Every(time.Hour))
 			o.Liveness.Limit = -1
-			c, peer := s.ready(&o)
+			c, peer := s.Ready(&o)
 			peer.PongAfter(time.Second)
 			time.Sleep(time.Minute)
 			c.Check()
@@ -381,7 +343,7 @@ func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
 			peer.Mute()
 			c.Check()
 			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-			require.Equal(t, 2*time.Minute+5*time.Second, s.now())
+			require.Equal(t, 2*time.Minute+5*time.Second, s.Now())
 			require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 		})
 	}
@@ -390,15 +352,15 @@ func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
 // The server wants its pings though the application is slow, and there is no verdict meanwhile.
 func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
 	for _, limit := range []time.Duration{-1, 30 * time.Second} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = alive
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = scene.Alive
 			overdue := 0
-			o := withPolicy(every(time.Hour))
+			o := scene.WithPolicy(scene.Every(time.Hour))
 			o.Liveness = reconnect.Liveness{Limit: limit, ProbeEvery: 10 * time.Second}
 			o.Inbox.Messages = 1
 			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { overdue++ }}
-			c, peer := s.settled(&o)
-			deliver(peer, 1, 3)
+			c, peer := s.Settled(&o)
+			scene.Deliver(peer, 1, 3)
 			time.Sleep(time.Minute + time.Second)
 			require.Equal(t, 6, peer.Pings())
 			require.Equal(t, reconnect.StateReady, c.State())
@@ -409,10 +371,10 @@ func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
 
 // The race detector shows a second tick that runs beside the first.
 func TestChecksDoNotProbeAtOnce(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		s.fake = alive
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
 		running, most := 0, 0
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
 			running++
 			most = max(most, running)
@@ -420,7 +382,7 @@ func TestChecksDoNotProbeAtOnce(t *testing.T) {
 			running--
 			return nil
 		}
-		c, _ := s.ready(&o)
+		c, _ := s.Ready(&o)
 		for range 3 {
 			c.Check()
 			time.Sleep(time.Second)
@@ -433,9 +395,9 @@ func TestChecksDoNotProbeAtOnce(t *testing.T) {
 // A program may check as soon as it learns that the session is ready.
 func TestCheckMayComeAtOnce(t *testing.T) {
 	for range 10 {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = alive
-			c, d := s.down(nil)
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = scene.Alive
+			c, d := s.Down(nil)
 			checking := make(chan struct{})
 			go func() {
 				defer close(checking)
@@ -444,7 +406,7 @@ func TestCheckMayComeAtOnce(t *testing.T) {
 				}
 				c.Check()
 			}()
-			d.accept()
+			d.Accept()
 			<-checking
 			synctest.Wait()
 			require.Equal(t, reconnect.StateReady, c.State())
