@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
@@ -14,25 +14,26 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // story notes what a reader gets: "1: a", "seam 1", "mark 2".
-type story struct{ notes }
+type story struct{ scene.Notes }
 
 func (n *story) message(_ context.Context, m reconnect.Message) {
-	n.add(fmt.Sprintf("%d: %s", m.Session, m.Data))
+	n.Add(fmt.Sprintf("%d: %s", m.Session, m.Data))
 }
 
 func (n *story) seam(_ context.Context, s *reconnect.Seam) {
 	switch {
 	case s.Dropped > 0 && s.Refetch:
-		n.add(fmt.Sprintf("dropped %d, refetch", s.Dropped))
+		n.Add(fmt.Sprintf("dropped %d, refetch", s.Dropped))
 	case s.Dropped > 0:
-		n.add(fmt.Sprintf("dropped %d", s.Dropped))
+		n.Add(fmt.Sprintf("dropped %d", s.Dropped))
 	case s.Refetch:
-		n.add(fmt.Sprint("mark ", s.Session))
+		n.Add(fmt.Sprint("mark ", s.Session))
 	default:
-		n.add(fmt.Sprint("seam ", s.Session))
+		n.Add(fmt.Sprint("seam ", s.Session))
 	}
 }
 
@@ -40,21 +41,24 @@ func (n *story) seam(_ context.Context, s *reconnect.Seam) {
 func (n *story) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	require.Equal(t, want, n.all())
+	require.Equal(t, want, n.All())
 }
 
 // bothWays runs a test with marks twice: by OnMessage and OnSeam, and by Messages.
-func bothWays(t *testing.T, o reconnect.Options, f func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story)) {
+func bothWays(
+	t *testing.T, o reconnect.Options,
+	f func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story),
+) {
 	for _, push := range []bool{true, false} {
 		t.Run(fmt.Sprintf("push=%v", push), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 				n, o := new(story), o
 				o.MarkRefetch = true
 				if push {
 					o.OnMessage, o.OnSeam = n.message, n.seam
 				}
 				f(t, s, func() *reconnect.Conn {
-					c := s.open(&o)
+					c := s.Open(&o)
 					if !push {
 						go n.read(c) // ends with c
 					}
@@ -89,51 +93,51 @@ func deliverOne(_ context.Context, o *reconnect.Opening) error {
 }
 
 func TestTheMarkComesWhenASessionIsReady(t *testing.T) {
-	o := withPolicy(every(time.Second))
+	o := scene.WithPolicy(scene.Every(time.Second))
 	o.OnSession = deliverOne
-	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+	bothWays(t, o, func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story) {
 		open()
-		peer := s.wantDial().accept()
-		peer.Deliver(text("a"))
+		peer := s.WantDial().Accept()
+		peer.Deliver(scene.Text("a"))
 		n.want(t, "1: a")
-		peer.Deliver(text("ok"), text("b"))
+		peer.Deliver(scene.Text("ok"), scene.Text("b"))
 		n.want(t, "1: a", "mark 1", "1: b")
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		n.want(t, "1: a", "mark 1", "1: b", "seam 1")
-		peer = s.wantDial().accept()
-		peer.Deliver(text("c"))
+		peer = s.WantDial().Accept()
+		peer.Deliver(scene.Text("c"))
 		n.want(t, "1: a", "mark 1", "1: b", "seam 1", "2: c")
-		peer.Fail(errLost) // it was never ready
-		peer = s.wantDial().accept()
-		peer.Deliver(text("d"), text("ok"))
+		peer.Fail(scene.ErrLost) // it was never ready
+		peer = s.WantDial().Accept()
+		peer.Deliver(scene.Text("d"), scene.Text("ok"))
 		n.want(t, "1: a", "mark 1", "1: b", "seam 1", "2: c", "seam 2", "3: d", "mark 3")
 	})
 }
 
 func TestWithoutMarkRefetchThereIsNoMark(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { o.HoldRefetch()(); return nil }
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
+		c := s.Open(&o)
+		s.WantDial().Accept().Fail(scene.ErrLost)
 		synctest.Wait()
-		require.False(t, wantSeam(t, c).Refetch)
-		s.wantDial().accept()
-		wantNothing(t, c)
+		require.False(t, scene.WantSeam(t, c).Refetch)
+		s.WantDial().Accept()
+		scene.WantNothing(t, c)
 	})
 }
 
 // A seam that waits until it is known whether the stream is resumed comes before the mark.
 func TestTheMarkComesAfterAResumedSeam(t *testing.T) {
-	o := withPolicy(every(time.Second))
+	o := scene.WithPolicy(scene.Every(time.Second))
 	o.Resumable = true
 	o.OnSession = func(_ context.Context, o *reconnect.Opening) error { return o.Resumed() }
-	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+	bothWays(t, o, func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story) {
 		open()
-		s.wantDial().accept().Fail(errLost)
-		d := s.wantDial()
+		s.WantDial().Accept().Fail(scene.ErrLost)
+		d := s.WantDial()
 		n.want(t, "mark 1")
-		d.accept()
+		d.Accept()
 		n.want(t, "mark 1", "seam 1", "mark 2")
 	})
 }
@@ -144,13 +148,13 @@ func TestTheMarkOfARotationComesAfterItsSeam(t *testing.T) {
 		reconnect.OverlapHold: {"mark 1", "1: a", "seam 1", "mark 2", "2: b", "2: c"},
 		reconnect.OverlapMix:  {"mark 1", "2: b", "1: a", "seam 1", "mark 2", "2: c"},
 	} {
-		bothWays(t, rotating(way), func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+		bothWays(t, scene.Rotating(way), func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story) {
 			c := open()
-			old := s.wantDial().accept()
+			old := s.WantDial().Accept()
 			c.Rotate(1, reconnect.Advice{})
-			next := s.wantDial().accept()
+			next := s.WantDial().Accept()
 			deliver := func(peer interface{ Deliver(...conn.Message) }, data string) {
-				peer.Deliver(text(data))
+				peer.Deliver(scene.Text(data))
 				synctest.Wait()
 			}
 			deliver(next, "b")
@@ -166,22 +170,22 @@ func TestTheMarkOfARotationComesAfterItsSeam(t *testing.T) {
 // The old session is lost while the next one is being opened, or is closed first.
 func TestTheMarkOfARotationComesWhenTheNextSessionIsReady(t *testing.T) {
 	for _, way := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix, reconnect.OverlapBreakFirst} {
-		o := rotating(way)
+		o := scene.Rotating(way)
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
 			_, err := o.Read()
 			return err
 		}
-		bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+		bothWays(t, o, func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story) {
 			c := open()
-			old := s.wantDial().accept()
-			old.Deliver(text("ok"))
+			old := s.WantDial().Accept()
+			old.Deliver(scene.Text("ok"))
 			n.want(t, "mark 1")
 			c.Rotate(1, reconnect.Advice{})
 			synctest.Wait()
-			old.Fail(errLost)
-			next := s.wantDial().accept()
+			old.Fail(scene.ErrLost)
+			next := s.WantDial().Accept()
 			n.want(t, "mark 1", "seam 1")
-			next.Deliver(text("ok"))
+			next.Deliver(scene.Text("ok"))
 			n.want(t, "mark 1", "seam 1", "mark 2")
 		})
 	}
@@ -189,45 +193,45 @@ func TestTheMarkOfARotationComesWhenTheNextSessionIsReady(t *testing.T) {
 
 // A session that replaces another is lost while the old one is still read.
 func TestASessionThatIsLostWhileTheOldOneIsReadHasNoMarkOfUse(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.MarkRefetch = true
-		c := s.open(&o)
-		old := s.wantDial().accept()
-		require.True(t, wantSeam(t, c).Refetch)
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
+		require.True(t, scene.WantSeam(t, c).Refetch)
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().accept().Fail(errLost)
+		s.WantDial().Accept().Fail(scene.ErrLost)
 		time.Sleep(time.Minute)
 		require.True(t, old.Closed())
-		require.Equal(t, uint64(1), wantSeam(t, c).Session)
-		require.Equal(t, uint64(2), wantSeam(t, c).Session)
-		wantNothing(t, c)
-		s.wantDial().accept()
-		require.Equal(t, reconnect.Seam{Session: 3, Refetch: true}, *wantSeam(t, c))
+		require.Equal(t, uint64(1), scene.WantSeam(t, c).Session)
+		require.Equal(t, uint64(2), scene.WantSeam(t, c).Session)
+		scene.WantNothing(t, c)
+		s.WantDial().Accept()
+		require.Equal(t, reconnect.Seam{Session: 3, Refetch: true}, *scene.WantSeam(t, c))
 	})
 }
 
 // A layer may hold the mark longer than its session lives.
 func TestAMarkThatIsHeldComesWhenItIsReleased(t *testing.T) {
 	var releases []func()
-	o := withPolicy(every(time.Second))
+	o := scene.WithPolicy(scene.Every(time.Second))
 	o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
 		releases = append(releases, o.HoldRefetch(), o.HoldRefetch())
 		return nil
 	}
-	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+	bothWays(t, o, func(t *testing.T, s *scene.Scene, open func() *reconnect.Conn, n *story) {
 		releases = nil
 		open()
-		peer := s.wantDial().accept()
-		peer.Deliver(text("a"))
+		peer := s.WantDial().Accept()
+		peer.Deliver(scene.Text("a"))
 		releases[0]()
 		releases[0]() // without effect
 		n.want(t, "1: a")
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
 		releases[1]() // too late
-		peer = s.wantDial().accept()
-		peer.Deliver(text("b"))
+		peer = s.WantDial().Accept()
+		peer.Deliver(scene.Text("b"))
 		synctest.Wait()
 		releases[2]()
 		releases[3]()
@@ -237,13 +241,13 @@ func TestAMarkThatIsHeldComesWhenItIsReleased(t *testing.T) {
 
 // A session has just ended, and its supervisor, which is in a layer, does not know that yet.
 func TestAMarkThatIsReleasedAfterItsSessionNeverComes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var n story
 		var release func()
 		busy := make(chan struct{})
 		goOn := sync.OnceFunc(func() { close(busy) })
 		defer goOn()
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch, o.OnMessage, o.OnSeam = true, n.message, n.seam
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
 			if o.Session == 1 {
@@ -252,16 +256,16 @@ func TestAMarkThatIsReleasedAfterItsSessionNeverComes(t *testing.T) {
 			return nil
 		}
 		o.Layers = []*reconnect.Layer{{Receive: func(m reconnect.Message) bool { <-busy; return false }}}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		peer.Deliver(text("a"))
+		c := s.Open(&o)
+		peer := s.WantDial().Accept()
+		peer.Deliver(scene.Text("a"))
 		synctest.Wait()
-		c.Redial(1, errLost)
+		c.Redial(1, scene.ErrLost)
 		time.Sleep(time.Minute) // for the farewell
 		release()
 		n.want(t)
 		goOn()
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		n.want(t, "1: a", "seam 1", "mark 2")
 	})
 }
@@ -269,44 +273,44 @@ func TestAMarkThatIsReleasedAfterItsSessionNeverComes(t *testing.T) {
 // What a layer has released last calls OnSeam in a goroutine of its own, and yet not beside OnMessage. Its
 // context ends with the session.
 func TestTheMarkOfALayerComesNeverBesideOnMessage(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen scene.Notes
 		var release func()
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch = true
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
-			seen.add("message " + string(m.Data))
+			seen.Add("message " + string(m.Data))
 			time.Sleep(time.Second)
-			seen.add("done")
+			seen.Add("done")
 		}
 		o.OnSeam = func(ctx context.Context, m *reconnect.Seam) {
 			if m.Refetch {
-				seen.add("mark")
+				seen.Add("mark")
 				time.Sleep(time.Second)
-				seen.add("done")
+				seen.Add("done")
 				<-ctx.Done()
 			}
 		}
-		s.open(&o)
-		peer := s.wantDial().accept()
-		peer.Deliver(text("1"))
+		s.Open(&o)
+		peer := s.WantDial().Accept()
+		peer.Deliver(scene.Text("1"))
 		synctest.Wait()
 		release()
 		time.Sleep(1500 * time.Millisecond)
-		peer.Deliver(text("2")) // while OnSeam runs
+		peer.Deliver(scene.Text("2")) // while OnSeam runs
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, []string{"message 1", "done", "mark", "done"}, seen.all())
+		require.Equal(t, []string{"message 1", "done", "mark", "done"}, seen.All())
 	})
 }
 
 // The mark waits for OnMessage of the next session when its own session ends. The seam still waits.
 func TestMarkThatWaitedForEndedSessionReleasesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen scene.Notes
 		var release func()
-		o := rotating(reconnect.OverlapMix)
+		o := scene.Rotating(reconnect.OverlapMix)
 		o.MarkRefetch = true
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
 			if o.Session == 1 {
@@ -315,53 +319,53 @@ func TestMarkThatWaitedForEndedSessionReleasesNothing(t *testing.T) {
 			return nil
 		}
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
-			seen.add("message " + string(m.Data))
+			seen.Add("message " + string(m.Data))
 			time.Sleep(time.Second)
-			seen.add("done")
+			seen.Add("done")
 		}
-		o.OnSeam = func(_ context.Context, m *reconnect.Seam) { seen.add(m.Error()) }
-		c := s.open(&o)
-		old := s.wantDial().accept()
+		o.OnSeam = func(_ context.Context, m *reconnect.Seam) { seen.Add(m.Error()) }
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().accept().Deliver(text("b"))
+		s.WantDial().Accept().Deliver(scene.Text("b"))
 		synctest.Wait()
 		release()
 		synctest.Wait()
-		old.Fail(errLost)
+		old.Fail(scene.ErrLost)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{
 			"message b", "done", "session 1 ended: read: lost", "session 2: missing messages can be fetched now",
-		}, seen.all())
+		}, seen.All())
 	})
 }
 
 // The reader is slow: the session has ended when it comes to the mark.
 func TestAMarkIsTakenBackWhenItsSessionEndsUnread(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.InboxDropOldest}
-		c := s.open(&o)
+		c := s.Open(&o)
 		for range 100 { // more than the seams that are kept apart
-			s.wantDial().accept().Fail(errLost)
+			s.WantDial().Accept().Fail(scene.ErrLost)
 		}
-		deliver(s.wantDial().accept(), 1, 3)
+		scene.Deliver(s.WantDial().Accept(), 1, 3)
 		lost := 0
 		for lost < 100 {
-			seam := wantSeam(t, c)
+			seam := scene.WantSeam(t, c)
 			require.False(t, seam.Refetch)
 			lost += seam.Lost
 		}
-		require.Equal(t, reconnect.Seam{Session: 101, Refetch: true}, *wantSeam(t, c))
-		require.Equal(t, 2, wantSeam(t, c).Dropped)
-		wantMessage(t, c, 101, "3")
-		wantNothing(t, c)
+		require.Equal(t, reconnect.Seam{Session: 101, Refetch: true}, *scene.WantSeam(t, c))
+		require.Equal(t, 2, scene.WantSeam(t, c).Dropped)
+		scene.WantMessage(t, c, 101, "3")
+		scene.WantNothing(t, c)
 	})
 }
 
 // While OnSeam has a mark nobody reads, and so there is no verdict on the peer.
 func TestAPeerIsNotCutWhileOnSeamHasAMark(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch = true
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSeam = func(ctx context.Context, m *reconnect.Seam) {
@@ -369,52 +373,52 @@ func TestAPeerIsNotCutWhileOnSeamHasAMark(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 		}
-		s.fake = alive
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
+		s.Fake = scene.Alive
+		c := s.Open(&o)
+		s.WantDial().Accept().Mute()
 		time.Sleep(time.Hour - 1)
 		require.Equal(t, reconnect.StateReady, c.State())
 		time.Sleep(time.Minute)
 		require.Equal(t, uint64(1), c.Stats().Lost)
-		s.wantDial().accept()
+		s.WantDial().Accept()
 	})
 }
 
 // Messages that were dropped can be fetched at once, if the session has its mark.
 func TestTheSeamOfDroppedMessagesSaysWhetherARefetchIsSafe(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var release func()
 		n := new(story)
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.InboxDropOldest}
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 3)
+		c := s.Open(&o)
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 3)
 		release()
-		n.seam(t.Context(), wantSeam(t, c))
-		wantMessage(t, c, 1, "3")
-		n.seam(t.Context(), wantSeam(t, c))
-		deliver(peer, 4, 6)
-		n.seam(t.Context(), wantSeam(t, c))
-		wantMessage(t, c, 1, "6")
-		deliver(peer, 7, 8)
-		peer.Fail(errLost)
+		n.seam(t.Context(), scene.WantSeam(t, c))
+		scene.WantMessage(t, c, 1, "3")
+		n.seam(t.Context(), scene.WantSeam(t, c))
+		scene.Deliver(peer, 4, 6)
+		n.seam(t.Context(), scene.WantSeam(t, c))
+		scene.WantMessage(t, c, 1, "6")
+		scene.Deliver(peer, 7, 8)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
-		n.seam(t.Context(), wantSeam(t, c))
-		wantMessage(t, c, 1, "8")
-		n.seam(t.Context(), wantSeam(t, c))
+		n.seam(t.Context(), scene.WantSeam(t, c))
+		scene.WantMessage(t, c, 1, "8")
+		n.seam(t.Context(), scene.WantSeam(t, c))
 		n.want(t, "dropped 2", "mark 1", "dropped 2, refetch", "dropped 1", "seam 1")
 	})
 }
 
 // A session ends while a layer has just released its mark, or while OnSeam has it.
 func TestNothingIsLeftOfTheMarkOfALayer(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen, overdue notes
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen, overdue scene.Notes
 		var release func()
-		o := withPolicy(every(time.Second))
-		o.Run.Trace = &reconnect.Trace{Overdue: func(e reconnect.Overdue) { overdue.add(e.What) }}
+		o := scene.WithPolicy(scene.Every(time.Second))
+		o.Run.Trace = &reconnect.Trace{Overdue: func(e reconnect.Overdue) { overdue.Add(e.What) }}
 		o.MarkRefetch = true
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
@@ -423,14 +427,14 @@ func TestNothingIsLeftOfTheMarkOfALayer(t *testing.T) {
 				<-ctx.Done()
 				time.Sleep(time.Minute)
 			}
-			seen.add(m.Error())
+			seen.Add(m.Error())
 		}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+		c := s.Open(&o)
+		peer := s.WantDial().Accept()
 		release()
-		peer.Fail(errLost) // perhaps before the goroutine of OnSeam begins
-		s.wantDial().accept()
-		all := seen.all()
+		peer.Fail(scene.ErrLost) // perhaps before the goroutine of OnSeam begins
+		s.WantDial().Accept()
+		all := seen.All()
 		require.Equal(t, "session 1 ended: read: lost", all[len(all)-1], "%v: no mark comes after the seam", all)
 		release()
 		synctest.Wait()
@@ -438,17 +442,17 @@ func TestNothingIsLeftOfTheMarkOfALayer(t *testing.T) {
 		c.Close()
 		<-c.Done()
 		require.Equal(t, time.Minute, time.Since(start))
-		require.Contains(t, seen.all(), "session 2: missing messages can be fetched now")
-		require.Contains(t, overdue.all(), "OnSeam")
+		require.Contains(t, seen.All(), "session 2: missing messages can be fetched now")
+		require.Contains(t, overdue.All(), "OnSeam")
 	})
 }
 
 // A mark whose OnSeam ends its goroutine costs the session.
 func TestAMarkThatEndsItsGoroutineIsAnError(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var release func()
 		var causes []string
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.MarkRefetch = true
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
@@ -458,10 +462,10 @@ func TestAMarkThatEndsItsGoroutineIsAnError(t *testing.T) {
 			}
 			causes = append(causes, s.Cause.Error())
 		}
-		s.open(&o)
-		s.wantDial().accept()
+		s.Open(&o)
+		s.WantDial().Accept()
 		release()
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		require.Len(t, causes, 1)
 		require.Contains(t, causes[0], "OnSeam")
 	})

@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of internal/link/link.go that are about a write or a ping which fails before the reader knows why.
@@ -32,11 +33,12 @@ type parting struct {
 
 func (p parting) fail() error {
 	p.once[0].Do(func() { close(p.failed) })
-	return errLost
+	return scene.ErrLost
 }
 
 func (p parting) Ping(context.Context) error { return p.fail() }
-func (p parting) Write(conn.Message) error   { return p.fail() }
+
+func (p parting) Write(conn.Message) error { return p.fail() }
 
 func (p *parting) Read([]byte) (conn.Message, error) {
 	select {
@@ -68,12 +70,12 @@ func partingConn(t *testing.T, p parting, o *reconnect.Options) *reconnect.Conn 
 	dials := 0
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 		if dials++; dials > 1 {
-			return nil, errLost
+			return nil, scene.ErrLost
 		}
 		return &p, nil
 	}), o)
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
+	t.Cleanup(func() { scene.CloseAndWait(c) })
 	require.NoError(t, c.AwaitReady(t.Context()))
 	synctest.Wait() // a Check in the moment of readiness asks for nothing
 	return c
@@ -86,21 +88,23 @@ var failing = map[string]struct {
 	do  func(c *reconnect.Conn)
 }{
 	"ping":  {do: func(c *reconnect.Conn) { c.Check() }},
-	"Write": {do: func(c *reconnect.Conn) { c.Write(context.Background(), text("x")) }},
+	"Write": {do: func(c *reconnect.Conn) { c.Write(context.Background(), scene.Text("x")) }},
 	"Send": {
 		set: func(o *reconnect.Options) { o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {} },
-		do:  func(c *reconnect.Conn) { c.Send(out("x")) },
+		do:  func(c *reconnect.Conn) { c.Send(scene.Out("x")) },
 	},
 	"Probe": {
 		set: func(o *reconnect.Options) {
-			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
+			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+				return write(scene.Text("?"))
+			}
 		},
 		do: func(c *reconnect.Conn) { c.Check() },
 	},
 	"Idle": {
 		set: func(o *reconnect.Options) {
 			o.KeepAlive.Every = time.Millisecond
-			o.KeepAlive.Message = func() conn.Message { return text("!") }
+			o.KeepAlive.Message = func() conn.Message { return scene.Text("!") }
 		},
 		do: func(*reconnect.Conn) { time.Sleep(time.Millisecond) },
 	},
@@ -111,7 +115,7 @@ func eachFailure(t *testing.T, p parting, test func(t *testing.T, c *reconnect.C
 	for name, f := range failing {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := withPolicy(every(time.Hour))
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				if f.set != nil {
 					f.set(&o)
 				}
@@ -126,10 +130,10 @@ func eachFailure(t *testing.T, p parting, test func(t *testing.T, c *reconnect.C
 
 // Promise 9: the reader's error is the cause whenever there is one.
 func TestAFailureDoesNotHideTheCloseCode(t *testing.T) {
-	eachFailure(t, parting{late: []conn.Message{text("1")}}, func(t *testing.T, c *reconnect.Conn) {
+	eachFailure(t, parting{late: []conn.Message{scene.Text("1")}}, func(t *testing.T, c *reconnect.Conn) {
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
-		wantMessage(t, c, 1, "1")
-		seam := wantSeam(t, c)
+		scene.WantMessage(t, c, 1, "1")
+		seam := scene.WantSeam(t, c)
 		require.Equal(t, &conn.CloseError{Code: 1013}, seam.Cause)
 		require.Equal(t, backoff.ReasonCloseOverload, seam.Reason)
 		require.ErrorAs(t, c.Status().Err, new(*conn.CloseError))
@@ -141,11 +145,11 @@ func TestAfterAFailureTheReaderHasASecond(t *testing.T) {
 	eachFailure(t, parting{mute: true}, func(t *testing.T, c *reconnect.Conn) {
 		failed := time.Now()
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.ErrorIs(t, c.Status().Err, errLost)
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost)
 		_, err := c.Read(t.Context(), nil)
 		seam, ok := err.(*reconnect.Seam)
 		require.True(t, ok)
-		require.ErrorIs(t, seam.Cause, errLost)
+		require.ErrorIs(t, seam.Cause, scene.ErrLost)
 		require.Equal(t, time.Second, time.Since(failed))
 	})
 }
@@ -159,14 +163,14 @@ func busyUntilItCloses(_ context.Context, c *websocket.Conn, _ *http.Request) {
 // A server that was too busy to answer a ping, and then closes, is believed.
 func TestTheCloseCodeIsTheCauseWhileAPingIsNotAnswered(t *testing.T) {
 	for range 20 {
-		withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
 			server.Next(server.AcceptWith(busyUntilItCloses))
-			o := withPolicy(every(time.Hour))
-			c := server.ready(t, &o)
+			o := scene.WithPolicy(scene.Every(time.Hour))
+			c := server.Ready(t, &o)
 			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 			synctest.Wait()
 			require.Equal(t, uint64(1), c.Stats().Probes)
-			require.Equal(t, backoff.ReasonCloseOverload, wantSeam(t, c).Reason)
+			require.Equal(t, backoff.ReasonCloseOverload, scene.WantSeam(t, c).Reason)
 		})
 	}
 }
