@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"bytes"
@@ -21,31 +21,32 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 7.
 func TestTheContextOfAReadEndsOnlyThatRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
 		for range 3 {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, scene.ErrLost)
 			_, err := c.Read(ctx, nil)
-			require.ErrorIs(t, err, errLost)
+			require.ErrorIs(t, err, scene.ErrLost)
 			cancel()
 		}
 		require.False(t, peer.Closed())
-		deliver(peer, 1, 1)
-		wantMessage(t, c, 1, "1")
+		scene.Deliver(peer, 1, 1)
+		scene.WantMessage(t, c, 1, "1")
 	})
 }
 
 // Read copies into the caller's buffer. If that is too small, Read makes one of the exact size.
 func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{})
-		deliver(peer, 1, 1)
-		peer.Deliver(text("longer than four"))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{})
+		scene.Deliver(peer, 1, 1)
+		peer.Deliver(scene.Text("longer than four"))
 		buf := make([]byte, 4)
 		m, err := c.Read(t.Context(), buf)
 		require.NoError(t, err)
@@ -64,14 +65,14 @@ func TestTheDataOfAMessageIsItsReadersAlone(t *testing.T) {
 	size := func(i int) int { return sizes[i*7%len(sizes)] }
 	feed := func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 		for i := range messages {
-			if c.Write(ctx, websocket.MessageText, named(fmt.Sprint(i), size(i)).Data) != nil {
+			if c.Write(ctx, websocket.MessageText, scene.Named(fmt.Sprint(i), size(i)).Data) != nil {
 				return
 			}
 		}
 		<-ctx.Done()
 	}
-	withWSServer(t, feed, func(t *testing.T, server *wsServer) {
-		c := server.ready(t, nil)
+	scene.WithWSServer(t, feed, func(t *testing.T, server *scene.WSServer) {
+		c := server.Ready(t, nil)
 		kept := make([][]byte, messages)
 		for i := range kept {
 			var buf []byte
@@ -86,16 +87,16 @@ func TestTheDataOfAMessageIsItsReadersAlone(t *testing.T) {
 			kept[i] = m.Data
 		}
 		for i, data := range kept {
-			require.Equal(t, string(named(fmt.Sprint(i), size(i)).Data), string(data))
+			require.Equal(t, string(scene.Named(fmt.Sprint(i), size(i)).Data), string(data))
 		}
 	})
 }
 
 // Promise 11: a Read that waits when Shutdown begins gets the seam first, and then the end.
 func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		s.WantDial().Accept()
 		read := make(chan error, 1)
 		go func() { _, err := c.Read(context.Background(), nil); read <- err }()
 		synctest.Wait()
@@ -109,9 +110,9 @@ func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
 
 // Promise 11: after Close, Read returns no message, though some were there.
 func TestNoMessageComesFromReadAfterClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		deliver(s.wantDial().accept(), 1, 3)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		scene.Deliver(s.WantDial().Accept(), 1, 3)
 		c.Close()
 		m, err := c.Read(t.Context(), nil)
 		require.Error(t, err, "got %q", m.Data)
@@ -120,16 +121,16 @@ func TestNoMessageComesFromReadAfterClose(t *testing.T) {
 
 // Promise 5.
 func TestMessagesGoesOnAfterASeam(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c := s.open(&o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c := s.Open(&o)
 		// Two sessions, with a message each.
 		go func() {
-			peer := s.wantDial().accept()
-			peer.Deliver(text("a"))
+			peer := s.WantDial().Accept()
+			peer.Deliver(scene.Text("a"))
 			synctest.Wait()
-			peer.Fail(errLost)
-			s.wantDial().accept().Deliver(text("b"))
+			peer.Fail(scene.ErrLost)
+			s.WantDial().Accept().Deliver(scene.Text("b"))
 		}()
 		// Read until the Conn is closed after the second message.
 		var got []string
@@ -154,9 +155,9 @@ func TestMessagesGoesOnAfterASeam(t *testing.T) {
 
 // Promise 7: the end of its context also frees a Read that waits for its turn.
 func TestReadersTakeTurns(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
 		got := make(chan string, 3)
 		for range 2 {
 			go func() {
@@ -170,7 +171,7 @@ func TestReadersTakeTurns(t *testing.T) {
 		defer cancel()
 		_, err := c.Read(ctx, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		deliver(peer, 1, 2)
+		scene.Deliver(peer, 1, 2)
 		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
 	})
 }
@@ -179,9 +180,9 @@ func TestReadersTakeTurns(t *testing.T) {
 // one waits, each of the others gets five messages at most.
 func TestNoReaderStarves(t *testing.T) {
 	const readers, messages = 4, 1000
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
 		got := make(chan int, 1)
 		for i := range readers {
 			go func() { // ends with c
@@ -196,7 +197,7 @@ func TestNoReaderStarves(t *testing.T) {
 		synctest.Wait() // one reads, and the others wait
 		var last [readers]int
 		for n := 1; n <= messages; n++ {
-			deliver(peer, n, n)
+			scene.Deliver(peer, n, n)
 			last[<-got] = n
 			for i, at := range last {
 				require.LessOrEqual(t, n-at, 5*(readers-1), "reader %d waits since message %d", i, at)
@@ -207,9 +208,9 @@ func TestNoReaderStarves(t *testing.T) {
 
 // A reader that reads once and does not come back leaves the next message to the others.
 func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
 		got := make(chan string, 2)
 		for range cap(got) {
 			go func() {
@@ -218,7 +219,7 @@ func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		peer.Deliver(text("1"), text("2"))
+		peer.Deliver(scene.Text("1"), scene.Text("2"))
 		synctest.Wait()
 		require.Len(t, got, 2)
 		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
@@ -229,10 +230,10 @@ func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
 // no message is lost or doubled, and each reader gets its messages in order.
 func TestReadersShareTheStream(t *testing.T) {
 	const readers, sessions, messages = 5, 50, 200
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		// Start the readers, each with a limit of its own.
-		o := withPolicy(every(3 * time.Millisecond))
-		c := s.open(&o)
+		o := scene.WithPolicy(scene.Every(3 * time.Millisecond))
+		c := s.Open(&o)
 		shares := make([]share, readers)
 		var all sync.WaitGroup
 		for i := range shares {
@@ -244,13 +245,13 @@ func TestReadersShareTheStream(t *testing.T) {
 			want = append(want, n)
 		}
 		for n := range sessions {
-			peer := s.wantDial().accept()
-			deliver(peer, n*messages, (n+1)*messages-1)
-			peer.Fail(errLost)
+			peer := s.WantDial().Accept()
+			scene.Deliver(peer, n*messages, (n+1)*messages-1)
+			peer.Fail(scene.ErrLost)
 			synctest.Wait()
 		}
 		// The readers end with the Conn.
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		all.Wait()
 		// Together they got each message once and each seam once, and each of them in order.
 		var whole share
@@ -304,11 +305,11 @@ func (s *share) add(more share) {
 
 // Promise 11: after Close, OnMessage gets no message, though some were there.
 func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
 		seen := 0
-		c = s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { seen++; c.Close() }})
-		s.wantDial().accept().Deliver(text("1"), text("2"), text("3"))
+		c = s.Open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { seen++; c.Close() }})
+		s.WantDial().Accept().Deliver(scene.Text("1"), scene.Text("2"), scene.Text("3"))
 		<-c.Done()
 		require.Equal(t, 1, seen)
 	})
@@ -320,13 +321,13 @@ func TestNoMessageComesAfterCloseFromTheOtherSession(t *testing.T) {
 		1: func(c *reconnect.Conn) { c.Close() },
 		2: func(c *reconnect.Conn) { c.Shutdown(context.Background()) },
 	} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			seen := 0
-			o := rotating(reconnect.OverlapMix)
+			o := scene.Rotating(reconnect.OverlapMix)
 			o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(10 * time.Second) }
-			c, old, next := overlapping(s, &o)
-			deliver(next, 1, 1)
-			deliver(old, 2, 2)
+			c, old, next := scene.Overlapping(s, &o)
+			scene.Deliver(next, 1, 1)
+			scene.Deliver(old, 2, 2)
 			require.EqualValues(t, 2, c.Stats().Received)
 			end(c)
 			<-c.Done()
@@ -338,15 +339,15 @@ func TestNoMessageComesAfterCloseFromTheOtherSession(t *testing.T) {
 // Promise 11: after a Close in Receive of a layer neither the layer nor OnMessage gets another message.
 func TestNoMessageComesAfterCloseInALayer(t *testing.T) {
 	for _, push := range []bool{true, false} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			var c *reconnect.Conn
 			var received, seen int
 			o := reconnect.Options{Layers: []*reconnect.Layer{{Receive: func(reconnect.Message) bool { received++; c.Close(); return false }}}}
 			if push {
 				o.OnMessage = func(context.Context, reconnect.Message) { seen++ }
 			}
-			c = s.open(&o)
-			s.wantDial().accept().Deliver(text("1"), text("2"), text("3"))
+			c = s.Open(&o)
+			s.WantDial().Accept().Deliver(scene.Text("1"), scene.Text("2"), scene.Text("3"))
 			<-c.Done()
 			require.Equal(t, []int{1, 0}, []int{received, seen}, "push: %t", push)
 		})
@@ -356,25 +357,25 @@ func TestNoMessageComesAfterCloseInALayer(t *testing.T) {
 // Promise 11: the same for what OnSession delivers after Close, of the first session and of one that replaces another.
 func TestNothingIsDeliveredAfterClose(t *testing.T) {
 	for _, last := range []uint64{1, 2} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			var c *reconnect.Conn
 			var err error
 			received, seen := 0, 0
-			o := rotating(reconnect.OverlapHold)
+			o := scene.Rotating(reconnect.OverlapHold)
 			o.Layers = []*reconnect.Layer{{Receive: func(reconnect.Message) bool { received++; return true }}}
 			o.OnMessage = func(context.Context, reconnect.Message) { seen++ }
 			o.OnSession = func(_ context.Context, opening *reconnect.Opening) error {
 				if opening.Session == last {
 					c.Close()
-					err = opening.Deliver(text("1"))
+					err = opening.Deliver(scene.Text("1"))
 				}
 				return err
 			}
-			c = s.open(&o)
-			s.wantDial().accept()
+			c = s.Open(&o)
+			s.WantDial().Accept()
 			if last == 2 {
 				c.Rotate(1, reconnect.Advice{})
-				s.wantDial().accept()
+				s.WantDial().Accept()
 			}
 			<-c.Done()
 			require.Equal(t, net.ErrClosed, err)
@@ -386,17 +387,17 @@ func TestNothingIsDeliveredAfterClose(t *testing.T) {
 
 // Promise 11: the context of OnMessage ends with its session, though OnMessage still works.
 func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		ended := make(chan error, 1)
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { <-ctx.Done(); ended <- ctx.Err() }
-		c := s.open(&o)
-		s.wantDial().accept().Deliver(text("x"))
+		c := s.Open(&o)
+		s.WantDial().Accept().Deliver(scene.Text("x"))
 		synctest.Wait()
 		require.Empty(t, ended)
-		c.Redial(1, errLost)
+		c.Redial(1, scene.ErrLost)
 		require.Equal(t, context.Canceled, <-ended)
-		require.Equal(t, time.Second, s.wantDial().at)
+		require.Equal(t, time.Second, s.WantDial().At)
 	})
 }
 
@@ -404,20 +405,20 @@ func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 // the peer again, whose silence counts.
 func TestSilenceAfterABurstForTheHandlerIsNoticed(t *testing.T) {
 	hello := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("hello")}
-	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+	scene.WithWSServer(t, conntest.NeverRead, func(t *testing.T, server *scene.WSServer) {
 		seen := 0
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Liveness.Limit = 30 * time.Second
 		o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(time.Second) }
-		c := server.ready(t, &o)
-		start := server.now()
-		server.pipe(t).Inject(conntest.ToClient, bytes.Repeat(hello.Bytes(), 3))
+		c := server.Ready(t, &o)
+		start := server.Now()
+		server.Pipe(t).Inject(conntest.ToClient, bytes.Repeat(hello.Bytes(), 3))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, c.Await(ctx, reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 		require.Equal(t, 3, seen)
-		require.Equal(t, 30*time.Second, server.now()-start)
+		require.Equal(t, 30*time.Second, server.Now()-start)
 	})
 }
 
@@ -426,19 +427,19 @@ func TestSilenceAfterABurstForTheHandlerIsNoticed(t *testing.T) {
 func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 	for name, fake := range map[string]conntest.FakeOptions{"Conn": {}, "Transport": {Transport: true}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = fake
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = fake
 				var kept []byte
-				var seen notes
-				s.open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+				var seen scene.Notes
+				s.Open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
 					if kept == nil {
 						kept = m.Data
 					}
-					seen.add(string(m.Data))
+					seen.Add(string(m.Data))
 				}})
-				s.wantDial().accept().Deliver(text("kept"), text("b")) // accept poisons
+				s.WantDial().Accept().Deliver(scene.Text("kept"), scene.Text("b")) // accept poisons
 				synctest.Wait()
-				require.Equal(t, []string{"kept", "b"}, seen.all(), "a handler that does not keep them reads them well")
+				require.Equal(t, []string{"kept", "b"}, seen.All(), "a handler that does not keep them reads them well")
 				require.Equal(t, []byte("\xDB\xDB\xDB"), kept[1:])
 			})
 		})
@@ -446,9 +447,9 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 }
 
 func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Overflow: reconnect.InboxDiscard})
-		deliver(peer, 1, 1000)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Overflow: reconnect.InboxDiscard})
+		scene.Deliver(peer, 1, 1000)
 		require.Equal(t, uint64(1000), c.Stats().Received)
 		_, err := c.Read(t.Context(), nil)
 		require.ErrorContains(t, err, "discards")
@@ -457,16 +458,16 @@ func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
 
 // A full inbox does not keep a connection that was cut from being replaced.
 func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2})
-		deliver(peer, 1, 5)
-		peer.FailWrite(errLost)
-		require.Error(t, c.Write(t.Context(), text("x")))
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 2})
+		scene.Deliver(peer, 1, 5)
+		peer.FailWrite(scene.ErrLost)
+		require.Error(t, c.Write(t.Context(), scene.Text("x")))
+		s.WantDial().Accept()
 		require.Equal(t, uint64(2), c.Status().Session)
-		wantMessage(t, c, 1, "1")
-		wantMessage(t, c, 1, "2")
-		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
+		scene.WantMessage(t, c, 1, "1")
+		scene.WantMessage(t, c, 1, "2")
+		require.ErrorIs(t, scene.WantSeam(t, c).Cause, scene.ErrLost)
 	})
 }
 
@@ -482,9 +483,9 @@ func TestALargeBufferIsNotKept(t *testing.T) {
 				m := &bufferMeter{Fake: conntest.NewFake(nil)}
 				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return m, nil }), o)
 				require.NoError(t, err)
-				defer closeAndWait(c)
+				defer scene.CloseAndWait(c)
 				m.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 1<<20)})
-				deliver(m.Fake, 1, 20)
+				scene.Deliver(m.Fake, 1, 20)
 				require.LessOrEqual(t, m.largest, 64<<10)
 			})
 		})
@@ -506,8 +507,8 @@ func (m *bufferMeter) Read(buf []byte) (conn.Message, error) {
 // allowed.
 func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 	const limit, sent = 64 << 10, 256 << 20
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
-		server.dialer.Conn.ReadLimit = limit
+	scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
+		server.Dialer.Conn.ReadLimit = limit
 		server.Next(server.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
 			pipe := conntest.PipeOf(ctx)
 			pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
@@ -518,10 +519,10 @@ func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 				}
 			}
 		}))
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		c := server.open(t, &o)
+		c := server.Open(t, &o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		runtime.ReadMemStats(&after)
 		require.ErrorAs(t, c.Status().Err, new(*conn.TooBigError))
@@ -530,10 +531,10 @@ func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 }
 
 func TestCancelEndsLoopOfSlowReader(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		read := 0
@@ -546,7 +547,7 @@ func TestCancelEndsLoopOfSlowReader(t *testing.T) {
 			if read++; read == 10 {
 				cancel()
 			}
-			deliver(peer, 1, 2) // the feed is faster than its reader, so that the inbox is never empty
+			scene.Deliver(peer, 1, 2) // the feed is faster than its reader, so that the inbox is never empty
 		}
 		require.Equal(t, 10, read)
 		require.NotZero(t, c.Stats().Unread)
@@ -554,30 +555,30 @@ func TestCancelEndsLoopOfSlowReader(t *testing.T) {
 }
 
 func TestReadOfDoneContextTakesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 1)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errLost)
+		cancel(scene.ErrLost)
 		_, err := c.Read(ctx, nil)
-		require.Equal(t, errLost, err)
-		wantMessage(t, c, 1, "1")
+		require.Equal(t, scene.ErrLost, err)
+		scene.WantMessage(t, c, 1, "1")
 	})
 }
 
 func TestCloseEndsReadAfterShutdown(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		release := make(chan struct{})
 		o := &reconnect.Options{}
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(reconnect.SessionDone) { <-release }}
-		c := s.open(o)
+		c := s.Open(o)
 		defer close(release)
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded) // SessionDone holds up the end
-		wantSeam(t, c)
+		scene.WantSeam(t, c)
 		read := make(chan error, 1)
 		go func() {
 			_, err := c.Read(context.Background(), nil)

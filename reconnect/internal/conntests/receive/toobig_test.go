@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 9: a message above our limit in each session, such as a snapshot that has grown, is an
@@ -29,26 +30,26 @@ func TestRepeatedTooLargeMessageIsSlow(t *testing.T) {
 				_, _, _ = c.Read(ctx) // until the client closes the connection
 			}
 		}
-		withWSServer(t, h, func(t *testing.T, server *wsServer) {
-			server.dialer.Conn.ReadLimit = limit
-			requireSlowAndWarned(t, server.open)
+		scene.WithWSServer(t, h, func(t *testing.T, server *scene.WSServer) {
+			server.Dialer.Conn.ReadLimit = limit
+			requireSlowAndWarned(t, server.Open)
 		})
 	})
 	t.Run("Framed", func(t *testing.T) {
-		withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
-			server.dialer.Conn.ReadLimit = limit
+		scene.WithFramedServer(t, conn.Lines{}, func(t *testing.T, server *scene.FramedServer) {
+			server.Dialer.Conn.ReadLimit = limit
 			over := t.Context().Done()
 			go func() {
 				for {
 					select {
-					case nc := <-server.clients:
+					case nc := <-server.Clients:
 						go sendAndWait(nc, strings.Repeat("x", size)+"\n")
 					case <-over:
 						return
 					}
 				}
 			}()
-			requireSlowAndWarned(t, server.open)
+			requireSlowAndWarned(t, server.Open)
 		})
 	})
 }
@@ -66,7 +67,7 @@ func requireSlowAndWarned(t *testing.T, open func(*testing.T, *reconnect.Options
 	t.Helper()
 	var classes []backoff.Class
 	var log bytes.Buffer
-	trace := reconnect.Log(logger(&log))
+	trace := reconnect.Log(scene.Logger(&log))
 	logWait := trace.WaitStart
 	trace.WaitStart = func(w reconnect.WaitStart) {
 		classes = append(classes, w.Verdict.Class)
@@ -87,7 +88,7 @@ func requireSlowAndWarned(t *testing.T, open func(*testing.T, *reconnect.Options
 	require.Greater(t, len(classes), 5)
 
 	waits := 0
-	for _, line := range lines(&log) {
+	for _, line := range scene.Lines(&log) {
 		if !strings.Contains(line, `msg="waiting to redial"`) {
 			require.NotContains(t, line, "level=WARN")
 			continue

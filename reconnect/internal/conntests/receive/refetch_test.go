@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // ticker is a server that makes an event each 100 ms for an hour. It sends them by a WebSocket from the
@@ -132,16 +133,16 @@ func subscribeTicker(_ context.Context, o *reconnect.Opening) error {
 }
 
 // withTicker runs a client through the hour, and a minute more.
-func withTicker(t *testing.T, client func(ctx context.Context, server *wsServer, r *tickReader)) *tickReader {
+func withTicker(t *testing.T, client func(ctx context.Context, server *scene.WSServer, r *tickReader)) *tickReader {
 	var result tickReader
 	r := &tickReader{}
 	s := &ticker{live: map[*websocket.Conn]bool{}}
-	withWSServer(t, s.serve, func(t *testing.T, server *wsServer) {
+	scene.WithWSServer(t, s.serve, func(t *testing.T, server *scene.WSServer) {
 		r.t = t
-		l, err := server.network.Listen("feed.test:81")
+		l, err := server.Network.Listen("feed.test:81")
 		require.NoError(t, err)
 		snapshots := &http.Server{Handler: http.HandlerFunc(s.snapshot)}
-		transport := &http.Transport{DialContext: server.network.DialContext, DisableKeepAlives: true}
+		transport := &http.Transport{DialContext: server.Network.DialContext, DisableKeepAlives: true}
 		r.client.Transport = transport
 		var work sync.WaitGroup
 		work.Go(func() { snapshots.Serve(l) })
@@ -158,9 +159,9 @@ func withTicker(t *testing.T, client func(ctx context.Context, server *wsServer,
 }
 
 // pullTicker is README's program, with a refetch at the marks, or at the seams.
-func pullTicker(atMarks bool) func(ctx context.Context, server *wsServer, r *tickReader) {
-	return func(ctx context.Context, server *wsServer, r *tickReader) {
-		feed := server.open(r.t, &reconnect.Options{OnSession: subscribeTicker, MarkRefetch: true})
+func pullTicker(atMarks bool) func(ctx context.Context, server *scene.WSServer, r *tickReader) {
+	return func(ctx context.Context, server *scene.WSServer, r *tickReader) {
+		feed := server.Open(r.t, &reconnect.Options{OnSession: subscribeTicker, MarkRefetch: true})
 		for m, err := range feed.Messages(ctx) {
 			if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
 				if r.seam(seam); seam.Refetch == atMarks || r.seams == 0 {
@@ -200,8 +201,8 @@ func TestARefetchAtTheSeamMissesWhatIsSentBeforeTheSubscription(t *testing.T) {
 
 // The same by OnMessage and OnSeam.
 func TestARefetchAtTheMarkMissesNothingByPush(t *testing.T) {
-	withTicker(t, func(ctx context.Context, server *wsServer, r *tickReader) {
-		server.open(r.t, &reconnect.Options{
+	withTicker(t, func(ctx context.Context, server *scene.WSServer, r *tickReader) {
+		server.Open(r.t, &reconnect.Options{
 			OnSession: subscribeTicker, MarkRefetch: true,
 			OnMessage: func(_ context.Context, m reconnect.Message) { r.message(m) },
 			OnSeam: func(ctx context.Context, s *reconnect.Seam) {

@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 // This file tests conn.Split under a Conn: OnSession, layers and reader get the parts of a frame.
 
@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/call"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
@@ -48,7 +49,9 @@ func TestOnSessionLayersAndReaderSeeThePartsOfAFrame(t *testing.T) {
 	defer server.Close()
 	for _, push := range []bool{false, true} {
 		set, err := subscription.New(&subscription.Options[string]{
-			Encode: func(r *subscription.Request[string]) (conn.Message, error) { return text("key " + r.Keys[0]), nil },
+			Encode: func(r *subscription.Request[string]) (conn.Message, error) {
+				return scene.Text("key " + r.Keys[0]), nil
+			},
 			Answer: func(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 				key, ok := strings.CutPrefix(string(m.Data), "answer key ")
 				return subscription.Answer[string]{Keys: []string{key}}, ok
@@ -90,7 +93,7 @@ func TestOnSessionLayersAndReaderSeeThePartsOfAFrame(t *testing.T) {
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		answered := make(chan error, 1)
 		go func() {
-			m, err := questions.Do(t.Context(), call.Request[string]{ID: "7", Message: text("7")})
+			m, err := questions.Do(t.Context(), call.Request[string]{ID: "7", Message: scene.Text("7")})
 			if err == nil && string(m.Data) != "answer 7" {
 				err = fmt.Errorf("%q", m.Data)
 			}
@@ -109,6 +112,6 @@ func TestOnSessionLayersAndReaderSeeThePartsOfAFrame(t *testing.T) {
 		require.NoError(t, set.Wait(t.Context(), "A"))
 		require.Equal(t, []string{"1 feed 1", "1 feed 2", "1 feed 3", "1 feed", "1 feed", "1 feed 4"}, got)
 		require.Len(t, seen, len(got)+1)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 	}
 }
