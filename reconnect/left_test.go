@@ -2,12 +2,15 @@ package reconnect_test
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
@@ -53,6 +56,79 @@ func TestAConnectionWhoseAddressIsGoneAfterASuspensionIsCut(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
+	})
+}
+
+// readInbox opens a Conn with this inbox and returns its first connection.
+func readInbox(t *testing.T, s *scene, in reconnect.Inbox) (*reconnect.Conn, *conntest.Fake) {
+	o := withPolicy(every(time.Second))
+	o.Inbox = in
+	c := s.open(&o)
+	return c, s.wantDial().accept()
+}
+
+// blob returns a binary message of so many bytes.
+func blob(size int) conn.Message { return conn.Message{Type: conn.Binary, Data: make([]byte, size)} }
+
+// led is a connection that counts the messages which the reader of the Conn has read itself.
+type led struct {
+	*conn.WebSocket
+	whole *atomic.Int32
+}
+
+func (l led) ReadWhole(buf []byte) (conn.Message, bool, bool) {
+	m, more, whole := l.WebSocket.ReadWhole(buf)
+	if whole {
+		l.whole.Add(1)
+	}
+	return m, more, whole
+}
+
+// echo is a server that sends each message back.
+func echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	for {
+		kind, p, err := c.Read(ctx)
+		if err != nil || c.Write(ctx, kind, p) != nil {
+			return
+		}
+	}
+}
+
+// withReader runs a test with a Conn whose reader reads the connection itself, because some messages have come one by
+// one. ask sends a message and reads its echo.
+func withReader(t *testing.T, o *reconnect.Options, test func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, ask func(data string))) {
+	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+		whole := new(atomic.Int32)
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			ws, err := s.dialer.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return led{ws.(*conn.WebSocket), whole}, nil
+		}), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { closeAndWait(c) })
+		require.NoError(t, c.AwaitReady(t.Context()))
+		buf := make([]byte, 100)
+		ask := func(data string) {
+			t.Helper()
+			read := make(chan error, 1)
+			go func() {
+				m, err := c.Read(t.Context(), buf)
+				if err == nil && string(m.Data) != data {
+					err = fmt.Errorf("got %q", m.Data)
+				}
+				read <- err
+			}()
+			synctest.Wait() // the reader waits
+			require.NoError(t, c.Write(t.Context(), text(data)))
+			require.NoError(t, <-read)
+		}
+		for i := 0; whole.Load() < 2; i++ { // mostly 6 times; a Wake of the reader that returns late ends its first read
+			require.Less(t, i, 30, "the reader does not get the turn")
+			ask(fmt.Sprint(i))
+		}
+		test(t, c, s, whole, ask)
 	})
 }
 

@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
@@ -17,81 +17,80 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
-
-// readInbox opens a Conn with this inbox and returns its first connection.
-func readInbox(t *testing.T, s *scene, in reconnect.Inbox) (*reconnect.Conn, *conntest.Fake) {
-	o := withPolicy(every(time.Second))
-	o.Inbox = in
-	c := s.open(&o)
-	return c, s.wantDial().accept()
-}
 
 // Promise 10.
 func TestAFullInboxBlocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3})
-		deliver(peer, 1, 10)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 3})
+		scene.Deliver(peer, 1, 10)
 		require.Equal(t, uint64(3), c.Stats().Received, "no more is read")
 		for i := 1; i <= 10; i++ {
-			wantMessage(t, c, 1, fmt.Sprint(i))
+			scene.WantMessage(t, c, 1, fmt.Sprint(i))
 			synctest.Wait()
 			require.Equal(t, uint64(min(3+i, 10)), c.Stats().Received, "each Read makes room for one more")
 		}
-		wantNothing(t, c)
+		scene.WantNothing(t, c)
 	})
 }
 
 // Promise 10.
 func TestAFullInboxDropsTheOldest(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
-		deliver(peer, 1, 10)
-		seam := wantSeam(t, c)
-		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 7}, *seam)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
+		scene.Deliver(peer, 1, 10)
+		seam := scene.WantSeam(t, c)
+		require.Equal(t,
+			reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 7},
+			*seam)
 		for i := 8; i <= 10; i++ {
-			wantMessage(t, c, 1, fmt.Sprint(i))
+			scene.WantMessage(t, c, 1, fmt.Sprint(i))
 		}
-		wantNothing(t, c)
+		scene.WantNothing(t, c)
 	})
 }
 
 // Promise 5: messages that are dropped before and after a loss are counted in a seam before it
 // and one after it.
 func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest})
-		deliver(peer, 1, 3) // 1 is dropped
-		peer.Fail(errLost)
-		deliver(s.wantDial().accept(), 4, 7) // 2 to 5 are dropped
-		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 3}, *wantSeam(t, c))
-		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
-		require.Equal(t, reconnect.Seam{Session: 2, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 2}, *wantSeam(t, c))
-		wantMessage(t, c, 2, "6")
-		wantMessage(t, c, 2, "7")
-		wantNothing(t, c)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest})
+		scene.Deliver(peer, 1, 3) // 1 is dropped
+		peer.Fail(scene.ErrLost)
+		scene.Deliver(s.WantDial().Accept(), 4, 7) // 2 to 5 are dropped
+		require.Equal(t,
+			reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 3},
+			*scene.WantSeam(t, c))
+		require.ErrorIs(t, scene.WantSeam(t, c).Cause, scene.ErrLost)
+		require.Equal(t,
+			reconnect.Seam{Session: 2, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 2},
+			*scene.WantSeam(t, c))
+		scene.WantMessage(t, c, 2, "6")
+		scene.WantMessage(t, c, 2, "7")
+		scene.WantNothing(t, c)
 	})
 }
 
 // Promise 10.
 func TestAFullInboxEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDisconnect})
-		deliver(peer, 1, 4)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDisconnect})
+		scene.Deliver(peer, 1, 4)
 		require.True(t, peer.Closed())
 		for i := 1; i <= 3; i++ {
-			wantMessage(t, c, 1, fmt.Sprint(i))
+			scene.WantMessage(t, c, 1, fmt.Sprint(i))
 		}
-		require.ErrorIs(t, wantSeam(t, c).Cause, reconnect.ErrInboxFull)
-		deliver(s.wantDial().accept(), 5, 5)
-		wantMessage(t, c, 2, "5")
+		require.ErrorIs(t, scene.WantSeam(t, c).Cause, reconnect.ErrInboxFull)
+		scene.Deliver(s.WantDial().Accept(), 5, 5)
+		scene.WantMessage(t, c, 2, "5")
 	})
 }
 
 // Promise 10.
 func TestTheInboxIsBoundedInBytes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100})
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Bytes: 100})
 		for range 5 {
 			peer.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 60)})
 		}
@@ -100,14 +99,11 @@ func TestTheInboxIsBoundedInBytes(t *testing.T) {
 	})
 }
 
-// blob returns a binary message of so many bytes.
-func blob(size int) conn.Message { return conn.Message{Type: conn.Binary, Data: make([]byte, size)} }
-
 // Promise 10: a message that was read makes room again, in bytes as well.
 func TestWhatWasReadMakesRoomInBytes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100})
-		peer.Deliver(blob(60), blob(60), blob(60), blob(60))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Bytes: 100})
+		peer.Deliver(scene.Blob(60), scene.Blob(60), scene.Blob(60), scene.Blob(60))
 		synctest.Wait()
 		for received := uint64(2); received <= 4; received++ {
 			require.Equal(t, received, c.Stats().Received)
@@ -121,10 +117,10 @@ func TestWhatWasReadMakesRoomInBytes(t *testing.T) {
 // Promise 10: the reader takes many messages at once, but those that Read has not returned yet
 // count as unread, and the others do not.
 func TestWhatWasReadOfABatchMakesRoom(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 4, Bytes: 60})
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 4, Bytes: 60})
 		for range 3 {
-			peer.Deliver(blob(10))
+			peer.Deliver(scene.Blob(10))
 		}
 		synctest.Wait()
 		for range 2 {
@@ -134,7 +130,7 @@ func TestWhatWasReadOfABatchMakesRoom(t *testing.T) {
 		require.Equal(t, uint64(1), c.Stats().Unread)
 		require.Equal(t, uint64(10), c.Stats().UnreadBytes)
 		for range 4 {
-			peer.Deliver(blob(20))
+			peer.Deliver(scene.Blob(20))
 		}
 		synctest.Wait()
 		require.Equal(t, uint64(6), c.Stats().Received, "there is room for three")
@@ -146,26 +142,26 @@ func TestWhatWasReadOfABatchMakesRoom(t *testing.T) {
 // A message that the reader has taken with others, but that Read has not returned, is dropped
 // before a newer one.
 func TestTheOldestOfABatchIsDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
-		deliver(peer, 1, 3)
-		wantMessage(t, c, 1, "1")
-		deliver(peer, 4, 6) // 2 and 3 are dropped
-		require.Equal(t, 2, wantSeam(t, c).Dropped)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
+		scene.Deliver(peer, 1, 3)
+		scene.WantMessage(t, c, 1, "1")
+		scene.Deliver(peer, 4, 6) // 2 and 3 are dropped
+		require.Equal(t, 2, scene.WantSeam(t, c).Dropped)
 		for i := 4; i <= 6; i++ {
-			wantMessage(t, c, 1, fmt.Sprint(i))
+			scene.WantMessage(t, c, 1, fmt.Sprint(i))
 		}
-		wantNothing(t, c)
+		scene.WantNothing(t, c)
 	})
 }
 
 // Promise 10.
 func TestTheOldestBytesAreDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: reconnect.InboxDropOldest})
-		peer.Deliver(blob(40), blob(40), blob(40), blob(20))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: reconnect.InboxDropOldest})
+		peer.Deliver(scene.Blob(40), scene.Blob(40), scene.Blob(40), scene.Blob(20))
 		synctest.Wait()
-		require.Equal(t, 1, wantSeam(t, c).Dropped)
+		require.Equal(t, 1, scene.WantSeam(t, c).Dropped)
 		for _, size := range []int{40, 40, 20} {
 			m, err := c.Read(t.Context(), nil)
 			require.NoError(t, err)
@@ -176,10 +172,12 @@ func TestTheOldestBytesAreDropped(t *testing.T) {
 
 // A single message may be larger than the inbox.
 func TestAMessageLargerThanTheInboxIsKept(t *testing.T) {
-	for _, full := range []reconnect.InboxOverflow{reconnect.InboxBlock, reconnect.InboxDropOldest, reconnect.InboxDisconnect} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: full})
-			peer.Deliver(blob(200))
+	for _, full := range []reconnect.InboxOverflow{
+		reconnect.InboxBlock, reconnect.InboxDropOldest, reconnect.InboxDisconnect,
+	} {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: full})
+			peer.Deliver(scene.Blob(200))
 			synctest.Wait()
 			m, err := c.Read(t.Context(), nil)
 			require.NoError(t, err)
@@ -190,13 +188,13 @@ func TestAMessageLargerThanTheInboxIsKept(t *testing.T) {
 
 // The ring is reused, and no message overwrites another.
 func TestTheRingKeepsMessagesApart(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 21})
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, peer := scene.ReadInbox(t, s, reconnect.Inbox{Messages: 21})
 		next := 0
 		for batch := 1; batch < 40; batch++ {
-			deliver(peer, next, next+batch-1)
+			scene.Deliver(peer, next, next+batch-1)
 			for range batch {
-				wantMessage(t, c, 1, fmt.Sprint(next))
+				scene.WantMessage(t, c, 1, fmt.Sprint(next))
 				synctest.Wait()
 				next++
 			}
@@ -206,14 +204,17 @@ func TestTheRingKeepsMessagesApart(t *testing.T) {
 
 // Memory is used again when all messages in it were read, and no sooner, however those lie.
 func TestMemoryInUseIsNotWrittenTo(t *testing.T) {
-	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
-		c, pipe := server.ready(t, nil), server.pipe(t)
+	scene.WithWSServer(t, conntest.NeverRead, func(t *testing.T, server *scene.WSServer) {
+		c, pipe := server.Ready(t, nil), server.Pipe(t)
 		r := rand.New(rand.NewPCG(1, 2))
 		sent, read, buf := 0, 0, make([]byte, 2000)
 		size := func(i int) int { return 100 + i*i%1500 }
 		for sent < 5000 {
 			for range r.IntN(60 - (sent - read)) {
-				f := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: named(fmt.Sprint(sent), size(sent)).Data}
+				f := conntest.Frame{
+					Head:    conntest.Fin | conntest.TextFrame,
+					Payload: scene.Named(fmt.Sprint(sent), size(sent)).Data,
+				}
 				pipe.Inject(conntest.ToClient, f.Bytes())
 				sent++
 			}
@@ -221,7 +222,7 @@ func TestMemoryInUseIsNotWrittenTo(t *testing.T) {
 			for range r.IntN(sent - read + 1) {
 				m, err := c.Read(t.Context(), buf)
 				require.NoError(t, err)
-				require.Equal(t, string(named(fmt.Sprint(read), size(read)).Data), string(m.Data))
+				require.Equal(t, string(scene.Named(fmt.Sprint(read), size(read)).Data), string(m.Data))
 				read++
 			}
 		}
@@ -231,40 +232,40 @@ func TestMemoryInUseIsNotWrittenTo(t *testing.T) {
 // Promises 5 and 10: a reader that is away for very long costs a bounded amount of memory, and
 // still learns how many connections were lost.
 func TestManyUnreadSeamsAreJoined(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c := s.open(&o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c := s.Open(&o)
 		const losses = 100
 		for range losses {
-			s.wantDial().accept().Fail(errLost)
+			s.WantDial().Accept().Fail(scene.ErrLost)
 		}
-		s.wantDial().accept().Deliver(text("a"))
+		s.WantDial().Accept().Deliver(scene.Text("a"))
 		synctest.Wait()
 		seams, lost := 0, 0
 		for lost < losses {
 			seams++
-			lost += wantSeam(t, c).Lost
+			lost += scene.WantSeam(t, c).Lost
 		}
 		require.Equal(t, 64, seams)
-		wantMessage(t, c, losses+1, "a")
+		scene.WantMessage(t, c, losses+1, "a")
 	})
 }
 
 // Promise 10: a reader that is away while messages are dropped costs a bounded amount of memory
 // too.
 func TestManyUnreadDropsAreJoined(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest}
-		c := s.open(&o)
+		c := s.Open(&o)
 		// Lose many sessions in each of which messages are dropped.
 		const losses, each = 100, 5
 		for range losses {
-			peer := s.wantDial().accept()
-			deliver(peer, 1, each)
-			peer.Fail(errLost)
+			peer := s.WantDial().Accept()
+			scene.Deliver(peer, 1, each)
+			peer.Fail(scene.ErrLost)
 		}
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		// Read it all: each loss and each message is accounted for by few seams.
 		seams, lost, got := 0, 0, 0
 		for lost < losses {
@@ -307,7 +308,7 @@ func openBatching(t *testing.T, in reconnect.Inbox) (*batchingConn, <-chan strin
 	peer := &batchingConn{faked: newFaked()}
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), &reconnect.Options{Inbox: in})
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
+	t.Cleanup(func() { scene.CloseAndWait(c) })
 	got := make(chan string, 1)
 	go func() {
 		m, err := c.Read(context.Background(), make([]byte, 16))
@@ -325,7 +326,7 @@ func openBatching(t *testing.T, in reconnect.Inbox) (*batchingConn, <-chan strin
 func TestMessagesAreCollectedUntilTheConnectionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, got := openBatching(t, reconnect.Inbox{})
-		deliver(peer.Fake, 1, 15)
+		scene.Deliver(peer.Fake, 1, 15)
 		require.Empty(t, got)
 		peer.flush()
 		require.Equal(t, "1", <-got)
@@ -336,7 +337,7 @@ func TestMessagesAreCollectedUntilTheConnectionWaits(t *testing.T) {
 func TestABatchIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, got := openBatching(t, reconnect.Inbox{})
-		deliver(peer.Fake, 1, 16)
+		scene.Deliver(peer.Fake, 1, 16)
 		require.Equal(t, "1", <-got)
 	})
 }
@@ -345,7 +346,7 @@ func TestABatchIsNotHeldBack(t *testing.T) {
 func TestAFullInboxIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, got := openBatching(t, reconnect.Inbox{Messages: 2})
-		deliver(peer.Fake, 1, 2)
+		scene.Deliver(peer.Fake, 1, 2)
 		require.Equal(t, "1", <-got)
 	})
 }
@@ -354,22 +355,22 @@ func TestAFullInboxIsNotHeldBack(t *testing.T) {
 func TestALossIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, got := openBatching(t, reconnect.Inbox{})
-		deliver(peer.Fake, 1, 1)
-		peer.Fail(errLost)
+		scene.Deliver(peer.Fake, 1, 1)
+		peer.Fail(scene.ErrLost)
 		require.Equal(t, "1", <-got)
 	})
 }
 
 // A connection that cannot announce its waits gets no batches.
 func TestWithoutATransportEachMessageWakesTheReader(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
 		got := make(chan string, 1)
 		go func() {
 			m, _ := c.Read(context.Background(), nil)
 			got <- string(m.Data)
 		}()
-		deliver(s.wantDial().accept(), 1, 1)
+		scene.Deliver(s.WantDial().Accept(), 1, 1)
 		require.Equal(t, "1", <-got)
 	})
 }
@@ -395,7 +396,7 @@ func (c *eagerConn) Read(buf []byte) (conn.Message, error) {
 
 // A message that OnSession delivers does not wait until the session is ready.
 func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		fakes := make(chan *conntest.Fake, 2) // one for each session
 		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			c := &eagerConn{faked: newFaked()}
@@ -403,50 +404,50 @@ func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
 			return c, nil
 		})
 		// OnSession of the second session delivers a message and goes on for 20 s.
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 2 {
-				op.Deliver(text("early"))
+				op.Deliver(scene.Text("early"))
 				time.Sleep(20 * time.Second)
 			}
 			return nil
 		}
 		c, err := reconnect.New(dial, &o)
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		// The first session is lost.
-		(<-fakes).Fail(errLost)
+		(<-fakes).Fail(scene.ErrLost)
 		synctest.Wait()
-		wantSeam(t, c)
+		scene.WantSeam(t, c)
 		// The message is there when the second session opens.
 		m, err := c.Read(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, "early", string(m.Data))
-		require.Equal(t, time.Second, s.now().Truncate(time.Millisecond))
+		require.Equal(t, time.Second, s.Now().Truncate(time.Millisecond))
 	})
 }
 
 // Promise 10: the messages that the connection has at hand are collected, but never beyond the room
 // that the messages of OnSession have left.
 func TestTheInboxIsBoundedAfterWhatALaterSessionDelivers(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Pings: true, Transport: true}
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Pings: true, Transport: true}
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.Inbox = reconnect.Inbox{Messages: 8}
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			for range 6 * (op.Session - 1) {
-				op.Deliver(text("early"))
+				op.Deliver(scene.Text("early"))
 			}
 			return nil
 		}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		peer.Deliver(text("first"))
+		c := s.Open(&o)
+		peer := s.WantDial().Accept()
+		peer.Deliver(scene.Text("first"))
 		synctest.Wait()
-		peer.Fail(errLost)
-		d, next := s.wantDial(), conntest.NewFake(&s.fake)
-		next.Deliver(text("1"), text("2"), text("3"), text("4"), text("5"))
-		d.answer <- func() (conn.Conn, error) { return next.Conn(), nil }
+		peer.Fail(scene.ErrLost)
+		d, next := s.WantDial(), conntest.NewFake(&s.Fake)
+		next.Deliver(scene.Text("1"), scene.Text("2"), scene.Text("3"), scene.Text("4"), scene.Text("5"))
+		d.Answer <- func() (conn.Conn, error) { return next.Conn(), nil }
 		synctest.Wait()
 		require.Equal(t, uint64(8), c.Stats().Unread)
 	})
@@ -471,7 +472,7 @@ func testEmptyInbox(t *testing.T, connOver func(*sizedConn) conn.Conn) {
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return connOver(peer), nil }),
 			&reconnect.Options{Inbox: reconnect.Inbox{Messages: 2 * burst}})
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		defer close(peer.sizes)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		all, peers = append(all, c), append(peers, peer)
@@ -519,7 +520,7 @@ func TestWithoutABufferNothingIsCopied(t *testing.T) {
 		peer := &exactConn{sizedConn: sizedConn{conntest.NewFake(nil), make(chan int)}, Transport: newFaked()}
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), nil)
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		defer close(peer.sizes)
 		for i, buf := range [][]byte{nil, nil, make([]byte, 4000), make([]byte, 4000)} {
 			peer.sizes <- 3000
@@ -577,9 +578,9 @@ func (c lateSizedConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error)
 
 // Promise 10: Inbox.Bytes bounds the memory of what waits.
 func TestWhatWaitsToBeReadTakesItsBytesAndLittleMore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 1 << 20, Bytes: 1 << 20}})
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 1 << 20, Bytes: 1 << 20}})
+		peer := s.WantDial().Accept()
 		before := heap()
 		for range 20_000 {
 			peer.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 100)})

@@ -1,10 +1,9 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -15,75 +14,15 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
-// led is a connection that counts the messages which the reader of the Conn has read itself.
-type led struct {
-	*conn.WebSocket
-	whole *atomic.Int32
-}
-
-func (l led) ReadWhole(buf []byte) (conn.Message, bool, bool) {
-	m, more, whole := l.WebSocket.ReadWhole(buf)
-	if whole {
-		l.whole.Add(1)
-	}
-	return m, more, whole
-}
-
-// echo is a server that sends each message back.
-func echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
-	for {
-		kind, p, err := c.Read(ctx)
-		if err != nil || c.Write(ctx, kind, p) != nil {
-			return
-		}
-	}
-}
-
-// withReader runs a test with a Conn whose reader reads the connection itself, because some messages have come one by
-// one. ask sends a message and reads its echo.
-func withReader(t *testing.T, o *reconnect.Options, test func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, ask func(data string))) {
-	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
-		whole := new(atomic.Int32)
-		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			ws, err := s.dialer.Dial(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return led{ws.(*conn.WebSocket), whole}, nil
-		}), o)
-		require.NoError(t, err)
-		t.Cleanup(func() { closeAndWait(c) })
-		require.NoError(t, c.AwaitReady(t.Context()))
-		buf := make([]byte, 100)
-		ask := func(data string) {
-			t.Helper()
-			read := make(chan error, 1)
-			go func() {
-				m, err := c.Read(t.Context(), buf)
-				if err == nil && string(m.Data) != data {
-					err = fmt.Errorf("got %q", m.Data)
-				}
-				read <- err
-			}()
-			synctest.Wait() // the reader waits
-			require.NoError(t, c.Write(t.Context(), text(data)))
-			require.NoError(t, <-read)
-		}
-		for i := 0; whole.Load() < 2; i++ { // mostly 6 times; a Wake of the reader that returns late ends its first read
-			require.Less(t, i, 30, "the reader does not get the turn")
-			ask(fmt.Sprint(i))
-		}
-		test(t, c, s, whole, ask)
-	})
-}
-
 func TestAReaderThatWaitsForEachMessageReadsTheConnection(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, whole *atomic.Int32, ask func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, _ *scene.WSServer, whole *atomic.Int32, ask func(string),
+	) {
 		before, received := whole.Load(), c.Stats().Received
 		for i := range 100 {
 			ask(fmt.Sprint(i))
@@ -95,11 +34,14 @@ func TestAReaderThatWaitsForEachMessageReadsTheConnection(t *testing.T) {
 
 // A message that the reader reads itself is a sign of life for Stall.
 func TestWhatTheReaderReadsEndsNoStall(t *testing.T) {
-	withReader(t, &reconnect.Options{Stall: reconnect.Stall{Limit: time.Second}}, func(t *testing.T, c *reconnect.Conn, _ *wsServer, whole *atomic.Int32, _ func(string)) {
+	o := &reconnect.Options{Stall: reconnect.Stall{Limit: time.Second}}
+	scene.WithReader(t, o, func(
+		t *testing.T, c *reconnect.Conn, _ *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
 		before := whole.Load()
 		buf := make([]byte, 100)
 		for range 10 {
-			send := time.AfterFunc(500*time.Millisecond, func() { c.Write(context.Background(), text("hello")) })
+			send := time.AfterFunc(500*time.Millisecond, func() { c.Write(context.Background(), scene.Text("hello")) })
 			_, err := c.Read(t.Context(), buf)
 			require.NoError(t, err)
 			send.Stop()
@@ -111,7 +53,7 @@ func TestWhatTheReaderReadsEndsNoStall(t *testing.T) {
 // With OverlapMix the reader gets a message of the next session while it reads the old one.
 func TestAReaderLearnsOfWhatIsPutBesideTheConnectionThatItReads(t *testing.T) {
 	o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapMix, Drain: time.Minute}}
-	withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, o, func(t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		read := make(chan reconnect.Message, 1)
 		go func() {
 			m, _ := c.Read(t.Context(), nil)
@@ -120,20 +62,22 @@ func TestAReaderLearnsOfWhatIsPutBesideTheConnectionThatItReads(t *testing.T) {
 		synctest.Wait()
 		c.Rotate(1, reconnect.Advice{})
 		synctest.Wait()
-		start := s.now()
-		require.NoError(t, c.Write(t.Context(), text("hello")))
+		start := s.Now()
+		require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
 		require.EqualValues(t, 2, (<-read).Session)
-		require.Less(t, s.now()-start, time.Second)
+		require.Less(t, s.Now()-start, time.Second)
 	})
 }
 
 // A layer gets each message before the reader.
 func TestWithALayerTheSupervisorReads(t *testing.T) {
-	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
+	scene.WithWSServer(t, scene.Echo, func(t *testing.T, s *scene.WSServer) {
 		received := 0
-		c := s.ready(t, &reconnect.Options{Layers: []*reconnect.Layer{{Receive: func(reconnect.Message) bool { received++; return false }}}})
+		c := s.Ready(t, &reconnect.Options{Layers: []*reconnect.Layer{{
+			Receive: func(reconnect.Message) bool { received++; return false },
+		}}})
 		for i := range 20 {
-			require.NoError(t, c.Write(t.Context(), text("hello")))
+			require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
 			_, err := c.Read(t.Context(), nil)
 			require.NoError(t, err)
 			require.Equal(t, i+1, received)
@@ -143,12 +87,14 @@ func TestWithALayerTheSupervisorReads(t *testing.T) {
 
 // While the reader is away the supervisor reads, after two leases at most: it answers pings, and fills the inbox.
 func TestTheSupervisorReadsWhileTheReaderIsAway(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
-		start := s.now()
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
+		start := s.Now()
 		require.NoError(t, s.Conns()[0].Ping(t.Context()))
-		require.LessOrEqual(t, s.now()-start, 20*time.Millisecond)
+		require.LessOrEqual(t, s.Now()-start, 20*time.Millisecond)
 		for range 5 {
-			require.NoError(t, c.Write(t.Context(), text("hello")))
+			require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
 		}
 		synctest.Wait()
 		require.EqualValues(t, 5, c.Stats().Unread)
@@ -163,7 +109,9 @@ func TestTheSupervisorReadsWhileTheReaderIsAway(t *testing.T) {
 
 // A reader that comes back late each time does not get the turn each time.
 func TestASlowReaderLeavesTheConnectionToTheSupervisor(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, whole *atomic.Int32, ask func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, _ *scene.WSServer, whole *atomic.Int32, ask func(string),
+	) {
 		before := whole.Load()
 		for i := range 60 {
 			time.Sleep(50 * time.Millisecond)
@@ -176,26 +124,28 @@ func TestASlowReaderLeavesTheConnectionToTheSupervisor(t *testing.T) {
 // A burst is put into the inbox, which has limits.
 func TestABurstIsPutIntoTheInbox(t *testing.T) {
 	o := &reconnect.Options{Inbox: reconnect.Inbox{Messages: 10, Overflow: reconnect.InboxDropOldest}}
-	withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, o, func(t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		for i := range 100 {
 			require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, fmt.Append(nil, i)))
 		}
 		m, err := c.Read(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, "0", string(m.Data))
-		start := s.now()
+		start := s.Now()
 		synctest.Wait()
 		require.EqualValues(t, 10, c.Stats().Unread)
-		require.Equal(t, start, s.now(), "the supervisor reads at once")
-		seam := wantSeam(t, c)
+		require.Equal(t, start, s.Now(), "the supervisor reads at once")
+		seam := scene.WantSeam(t, c)
 		require.Equal(t, 89, seam.Dropped)
-		wantMessage(t, c, 1, "90")
+		scene.WantMessage(t, c, 1, "90")
 	})
 }
 
 // A reader that takes a burst as fast as it comes reads it itself, if the inbox drops nothing.
 func TestAFastReaderReadsABurstItself(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
 		before := whole.Load()
 		burst(t, c, s, 0)
 		require.EqualValues(t, 50, whole.Load()-before)
@@ -204,7 +154,9 @@ func TestAFastReaderReadsABurstItself(t *testing.T) {
 
 // A slow one leaves the rest to the inbox, so that the server need not wait.
 func TestASlowReaderLeavesABurstToTheInbox(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
 		before := whole.Load()
 		burst(t, c, s, slowly)
 		require.LessOrEqual(t, whole.Load()-before, int32(20), "two leases")
@@ -216,27 +168,27 @@ func TestASlowReaderLeavesABurstToTheInbox(t *testing.T) {
 const slowly = 1100 * time.Microsecond
 
 // burst sends 50 messages, and reads them with a pause after each.
-func burst(t *testing.T, c *reconnect.Conn, s *wsServer, pause time.Duration) {
+func burst(t *testing.T, c *reconnect.Conn, s *scene.WSServer, pause time.Duration) {
 	t.Helper()
 	for i := range 50 {
 		require.NoError(t, s.Conns()[0].Write(t.Context(), websocket.MessageText, fmt.Append(nil, i)))
 	}
 	for i := range 50 {
-		wantMessage(t, c, 1, fmt.Sprint(i))
+		scene.WantMessage(t, c, 1, fmt.Sprint(i))
 		time.Sleep(pause)
 	}
 }
 
 // The reader gives the turn back at a frame that is no message.
 func TestAPingIsAnsweredAtOnceWhileTheReaderReads(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		read := make(chan error, 1)
 		go func() { _, err := c.Read(t.Context(), nil); read <- err }()
 		synctest.Wait()
-		start := s.now()
+		start := s.Now()
 		require.NoError(t, s.Conns()[0].Ping(t.Context()))
-		require.Equal(t, start, s.now())
-		require.NoError(t, c.Write(t.Context(), text("hello")))
+		require.Equal(t, start, s.Now())
+		require.NoError(t, c.Write(t.Context(), scene.Text("hello")))
 		require.NoError(t, <-read)
 	})
 }
@@ -258,11 +210,13 @@ func (o observed) AfterFunc(f func()) (stop func() bool) {
 
 // A context that ends after its Read disturbs no other Read, and nothing waits for it.
 func TestAContextEndsAfterItsRead(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, whole *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, _ *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
 		before, waiting := whole.Load(), new(atomic.Int32)
 		for range 50 {
 			ctx, cancel := context.WithCancel(t.Context())
-			send := time.AfterFunc(time.Millisecond, func() { c.Write(context.Background(), text("hello")) })
+			send := time.AfterFunc(time.Millisecond, func() { c.Write(context.Background(), scene.Text("hello")) })
 			_, err := c.Read(observed{ctx, waiting}, nil)
 			require.NoError(t, err)
 			send.Stop()
@@ -275,38 +229,40 @@ func TestAContextEndsAfterItsRead(t *testing.T) {
 
 // A program may read many messages with one context, then some with another, and then no more.
 func TestNothingWaitsForTheContextsOfAConnThatHasEnded(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		waiting := new(atomic.Int32)
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for range 3 {
-				send := time.AfterFunc(time.Millisecond, func() { c.Write(context.Background(), text("hello")) })
+				send := time.AfterFunc(time.Millisecond, func() { c.Write(context.Background(), scene.Text("hello")) })
 				_, err := c.Read(observed{ctx, waiting}, nil)
 				require.NoError(t, err)
 				send.Stop()
 			}
 			require.EqualValues(t, 1, waiting.Load(), "the reader keeps the context that it has got again")
 		}
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		require.Zero(t, waiting.Load())
 	})
 }
 
 // The end of the context ends the Read, and nothing else.
 func TestTheContextOfAReaderThatReadsTheConnection(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+	) {
 		enough := errors.New("enough")
 		for i := range 50 {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i)*time.Millisecond, enough)
-			start := s.now()
+			start := s.Now()
 			_, err := c.Read(ctx, nil)
 			require.Equal(t, enough, err)
-			require.Equal(t, time.Duration(i)*time.Millisecond, s.now()-start)
+			require.Equal(t, time.Duration(i)*time.Millisecond, s.Now()-start)
 			cancel()
-			start = s.now()
+			start = s.Now()
 			ask(fmt.Sprint(i))
-			require.Equal(t, start, s.now(), "the supervisor reads at once")
+			require.Equal(t, start, s.Now(), "the supervisor reads at once")
 		}
 		require.EqualValues(t, 1, c.Stats().Sessions)
 	})
@@ -314,14 +270,16 @@ func TestTheContextOfAReaderThatReadsTheConnection(t *testing.T) {
 
 // The context ends while only a part of a message has come. The next Read returns the whole message.
 func TestTheContextOfAReaderInsideAMessage(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+	) {
 		ctx, cancel := context.WithCancel(t.Context())
 		read := make(chan error, 1)
 		go func() { _, err := c.Read(ctx, nil); read <- err }()
 		synctest.Wait()
-		s.pipe(t).Trickle(conntest.ToClient, 3, 20*time.Millisecond)
+		s.Pipe(t).Trickle(conntest.ToClient, 3, 20*time.Millisecond)
 		data := strings.Repeat("x", 50)
-		require.NoError(t, c.Write(t.Context(), text(data)))
+		require.NoError(t, c.Write(t.Context(), scene.Text(data)))
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		require.ErrorIs(t, <-read, context.Canceled)
@@ -335,15 +293,22 @@ func TestTheContextOfAReaderInsideAMessage(t *testing.T) {
 
 // Whatever ends a session, the reader gets the seam, and then the messages of the next session.
 func TestTheEndOfASessionThatTheReaderReads(t *testing.T) {
-	for name, end := range map[string]func(c *reconnect.Conn, s *wsServer){
-		"the peer closes":  func(_ *reconnect.Conn, s *wsServer) { s.Conns()[0].Close(websocket.StatusGoingAway, "") },
-		"the peer is gone": func(_ *reconnect.Conn, s *wsServer) { s.Conns()[0].CloseNow() },
-		"Redial":           func(c *reconnect.Conn, _ *wsServer) { c.Redial(1, nil) },
-		"Rotate":           func(c *reconnect.Conn, _ *wsServer) { c.Rotate(1, reconnect.Advice{}) },
+	for name, end := range map[string]func(c *reconnect.Conn, s *scene.WSServer){
+		"the peer closes": func(_ *reconnect.Conn, s *scene.WSServer) {
+			s.Conns()[0].Close(websocket.StatusGoingAway, "")
+		},
+		"the peer is gone": func(_ *reconnect.Conn, s *scene.WSServer) { s.Conns()[0].CloseNow() },
+		"Redial":           func(c *reconnect.Conn, _ *scene.WSServer) { c.Redial(1, nil) },
+		"Rotate":           func(c *reconnect.Conn, _ *scene.WSServer) { c.Rotate(1, reconnect.Advice{}) },
 	} {
-		for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix, reconnect.OverlapBreakFirst} {
+		for _, overlap := range []reconnect.Overlap{
+			reconnect.OverlapHold, reconnect.OverlapMix, reconnect.OverlapBreakFirst,
+		} {
 			t.Run(fmt.Sprint(name, overlap), func(t *testing.T) {
-				withReader(t, &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap}}, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+				o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap}}
+				scene.WithReader(t, o, func(
+					t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+				) {
 					read := make(chan error, 1)
 					go func() { _, err := c.Read(t.Context(), nil); read <- err }()
 					synctest.Wait()
@@ -366,7 +331,9 @@ func TestTheEndOfAConnWhoseReaderReads(t *testing.T) {
 		"Shutdown": func(c *reconnect.Conn) { c.Shutdown(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, _ *atomic.Int32, _ func(string)) {
+			scene.WithReader(t, nil, func(
+				t *testing.T, c *reconnect.Conn, _ *scene.WSServer, _ *atomic.Int32, _ func(string),
+			) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -384,7 +351,7 @@ func TestTheEndOfAConnWhoseReaderReads(t *testing.T) {
 
 // Goroutines that read at the same time take turns, and get each message once.
 func TestSeveralReadersGetEachMessageOnce(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(t *testing.T, c *reconnect.Conn, _ *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		got := make(chan string, 1000)
 		for range 4 {
 			go func() {
@@ -397,7 +364,7 @@ func TestSeveralReadersGetEachMessageOnce(t *testing.T) {
 		}
 		seen := map[string]int{}
 		for i := range 200 {
-			require.NoError(t, c.Write(t.Context(), text(fmt.Sprint("m", i))))
+			require.NoError(t, c.Write(t.Context(), scene.Text(fmt.Sprint("m", i))))
 			seen[<-got]++
 		}
 		require.Len(t, seen, 200)
@@ -421,7 +388,9 @@ func (f fatal) Err() error {
 func TestTheGoroutineOfAReaderThatReadsTheConnectionEnds(t *testing.T) {
 	for name, end := range map[string]func(){"Goexit": runtime.Goexit, "a panic": func() { panic("enough") }} {
 		t.Run(name, func(t *testing.T) {
-			withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+			scene.WithReader(t, nil, func(
+				t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+			) {
 				read := make(chan struct{})
 				go func() {
 					defer close(read)
@@ -430,9 +399,9 @@ func TestTheGoroutineOfAReaderThatReadsTheConnectionEnds(t *testing.T) {
 					t.Error("Read has not asked the context")
 				}()
 				<-read
-				start := s.now()
+				start := s.Now()
 				require.NoError(t, s.Conns()[0].Ping(t.Context()))
-				require.LessOrEqual(t, s.now()-start, 20*time.Millisecond)
+				require.LessOrEqual(t, s.Now()-start, 20*time.Millisecond)
 				ask("again")
 				require.EqualValues(t, 1, c.Stats().Sessions)
 			})

@@ -1,4 +1,4 @@
-package reconnect_test
+package receive_test
 
 import (
 	"context"
@@ -16,10 +16,11 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // behind lets 300 messages come, of which the reader reads 100 by itself. Then a next session is ready, and old is the one before.
-func behind(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, ends func(old *websocket.Conn)) {
+func behind(t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, ends func(old *websocket.Conn)) {
 	t.Helper()
 	before, old := whole.Load(), s.Conns()[0]
 	for range 300 {
@@ -28,7 +29,7 @@ func behind(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, e
 	ends(old)
 	synctest.Wait()
 	for range 100 {
-		wantMessage(t, c, 1, "hello")
+		scene.WantMessage(t, c, 1, "hello")
 	}
 	require.EqualValues(t, 100, whole.Load()-before)
 	c.Rotate(1, reconnect.Advice{})
@@ -41,7 +42,9 @@ func TestASessionWhoseReaderIsBehindABurstHasNotOverlapped(t *testing.T) {
 	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
 			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
-			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
+			scene.WithReader(t, o, func(
+				t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, _ func(string),
+			) {
 				behind(t, c, s, whole, func(*websocket.Conn) {})
 				time.Sleep(time.Minute) // without a reader the inbox is full
 				for got := 100; ; got++ {
@@ -62,17 +65,19 @@ func TestASessionWhoseReaderIsBehindABurstHasNotOverlapped(t *testing.T) {
 
 // The peer has closed the old session before the next one is ready, and its reader sees that later, behind a burst.
 func TestASessionThatHasEndedBehindABurstHasNotOverlapped(t *testing.T) {
-	withReader(t, nil, func(t *testing.T, c *reconnect.Conn, s *wsServer, whole *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, nil, func(
+		t *testing.T, c *reconnect.Conn, s *scene.WSServer, whole *atomic.Int32, _ func(string),
+	) {
 		closed := make(chan struct{})
 		behind(t, c, s, whole, func(old *websocket.Conn) {
 			go func() { old.Close(websocket.StatusNormalClosure, ""); close(closed) }()
 		})
 		for range 200 {
-			wantMessage(t, c, 1, "hello")
+			scene.WantMessage(t, c, 1, "hello")
 		}
 		<-closed
 		synctest.Wait()
-		seam := wantSeam(t, c)
+		seam := scene.WantSeam(t, c)
 		require.Equal(t, backoff.ReasonCloseNormal, seam.Reason)
 		require.False(t, seam.Overlapped, "something may be missing after the close frame")
 	})
@@ -81,11 +86,11 @@ func TestASessionThatHasEndedBehindABurstHasNotOverlapped(t *testing.T) {
 // The reader was behind a burst once, and the supervisor has read the rest.
 func TestASessionThatIsReadInTimeAgainHasOverlapped(t *testing.T) {
 	o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapMix}}
-	withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, _ func(string)) {
+	scene.WithReader(t, o, func(t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, _ func(string)) {
 		burst(t, c, s, slowly)
 		c.Rotate(1, reconnect.Advice{})
 		time.Sleep(time.Minute)
-		require.True(t, wantSeam(t, c).Overlapped)
+		require.True(t, scene.WantSeam(t, c).Overlapped)
 	})
 }
 
@@ -95,7 +100,9 @@ func TestSessionThatNobodyReadIsReadToItsEnd(t *testing.T) {
 	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
 			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
-			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+			scene.WithReader(t, o, func(
+				t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+			) {
 				ask("x")
 				old := s.Conns()[0]
 				for range 10 {
@@ -107,9 +114,9 @@ func TestSessionThatNobodyReadIsReadToItsEnd(t *testing.T) {
 				require.EqualValues(t, 2, c.Status().Session)
 				time.Sleep(time.Minute)
 				for range 10 {
-					wantMessage(t, c, 1, "hello")
+					scene.WantMessage(t, c, 1, "hello")
 				}
-				require.True(t, wantSeam(t, c).Overlapped)
+				require.True(t, scene.WantSeam(t, c).Overlapped)
 			})
 		})
 	}
@@ -120,7 +127,9 @@ func TestSessionThatThePeerEndedUnreadHasNotOverlapped(t *testing.T) {
 	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
 			o := &reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap, Drain: 5 * time.Millisecond}}
-			withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+			scene.WithReader(t, o, func(
+				t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+			) {
 				ask("x")
 				closed := make(chan struct{})
 				go func() { s.Conns()[0].Close(websocket.StatusNormalClosure, ""); close(closed) }()
@@ -128,7 +137,7 @@ func TestSessionThatThePeerEndedUnreadHasNotOverlapped(t *testing.T) {
 				c.Rotate(1, reconnect.Advice{})
 				time.Sleep(time.Minute)
 				<-closed
-				seam := wantSeam(t, c)
+				seam := scene.WantSeam(t, c)
 				require.Equal(t, backoff.ReasonRotated, seam.Reason)
 				require.False(t, seam.Overlapped, "what the peer sent meanwhile is missing")
 			})
@@ -152,24 +161,26 @@ func TestSessionThatThePeerEndedBeforeTheNextHasNotOverlapped(t *testing.T) {
 				}
 				return nil
 			}}
-			test := func(t *testing.T, c *reconnect.Conn, s *wsServer, ask func(string)) {
+			test := func(t *testing.T, c *reconnect.Conn, s *scene.WSServer, ask func(string)) {
 				ask("x")
 				old := s.Conns()[0]
 				kick = func() { go old.Close(websocket.StatusPolicyViolation, "another session") }
 				c.Rotate(1, reconnect.Advice{})
 				time.Sleep(time.Minute)
-				require.False(t, wantSeam(t, c).Overlapped)
+				require.False(t, scene.WantSeam(t, c).Overlapped)
 			}
 			if layers == nil {
-				withReader(t, o, func(t *testing.T, c *reconnect.Conn, s *wsServer, _ *atomic.Int32, ask func(string)) {
+				scene.WithReader(t, o, func(
+					t *testing.T, c *reconnect.Conn, s *scene.WSServer, _ *atomic.Int32, ask func(string),
+				) {
 					test(t, c, s, ask)
 				})
 				return
 			}
-			withWSServer(t, echo, func(t *testing.T, s *wsServer) {
-				c := s.ready(t, o)
+			scene.WithWSServer(t, scene.Echo, func(t *testing.T, s *scene.WSServer) {
+				c := s.Ready(t, o)
 				test(t, c, s, func(data string) {
-					require.NoError(t, c.Write(t.Context(), text(data)))
+					require.NoError(t, c.Write(t.Context(), scene.Text(data)))
 					_, err := c.Read(t.Context(), nil)
 					require.NoError(t, err)
 				})
@@ -180,16 +191,16 @@ func TestSessionThatThePeerEndedBeforeTheNextHasNotOverlapped(t *testing.T) {
 
 // The old session breaks in the second in which it is closed: what was on its way is lost.
 func TestSessionThatBreaksWhileItIsClosedHasNotOverlapped(t *testing.T) {
-	withWSServer(t, echo, func(t *testing.T, s *wsServer) {
-		c := s.ready(t, &reconnect.Options{Rotate: reconnect.Rotation{Drain: time.Second}})
-		old := s.pipe(t)
+	scene.WithWSServer(t, scene.Echo, func(t *testing.T, s *scene.WSServer) {
+		c := s.Ready(t, &reconnect.Options{Rotate: reconnect.Rotation{Drain: time.Second}})
+		old := s.Pipe(t)
 		c.Rotate(1, reconnect.Advice{})
 		synctest.Wait()
 		old.Stall(conntest.Both)
 		time.Sleep(1500 * time.Millisecond) // the close frame is on its way
 		old.Reset()
 		synctest.Wait()
-		seam := wantSeam(t, c)
+		seam := scene.WantSeam(t, c)
 		require.Equal(t, backoff.ReasonRotated, seam.Reason)
 		require.False(t, seam.Overlapped)
 	})
@@ -200,22 +211,22 @@ func TestSessionThatBreaksWhileItIsClosedHasNotOverlapped(t *testing.T) {
 func TestSessionWhoseEndWaitsForAHookHasNotOverlapped(t *testing.T) {
 	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := rotating(overlap)
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.Rotating(overlap)
 				o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { time.Sleep(10 * time.Second) }}
-				c := s.open(&o)
-				old := s.wantDial().accept()
+				c := s.Open(&o)
+				old := s.WantDial().Accept()
 				synctest.Wait()
 				c.Rotate(1, reconnect.Advice{})
-				d := s.wantDial()
+				d := s.WantDial()
 				c.Check()
 				synctest.Wait()
 				old.Fail(io.EOF)
 				time.Sleep(time.Second)
-				d.accept()
+				d.Accept()
 				time.Sleep(10 * time.Second)
-				require.False(t, wantSeam(t, c).Overlapped, "what the peer sent in a second is missing")
+				require.False(t, scene.WantSeam(t, c).Overlapped, "what the peer sent in a second is missing")
 			})
 		})
 	}
@@ -245,13 +256,13 @@ func TestSessionWhosePeerHungUpBeforeNextWasReadyHasNotOverlapped(t *testing.T) 
 					return dialed, nil
 				}), nil)
 				require.NoError(t, err)
-				defer closeAndWait(c)
+				defer scene.CloseAndWait(c)
 				require.NoError(t, c.AwaitReady(t.Context()))
 				c.Rotate(1, reconnect.Advice{})
 				synctest.Wait()
 				require.EqualValues(t, 2, c.Status().Session)
 				old.HangUp()
-				seam := wantSeam(t, c)
+				seam := scene.WantSeam(t, c)
 				require.True(t, seam.Planned)
 				require.Equal(t, !already, seam.Overlapped)
 			})
