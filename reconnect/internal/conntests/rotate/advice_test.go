@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The advice of a server about where to dial next, and when.
@@ -28,174 +29,179 @@ const movedTo = "redial/1 url=wss://b.example/x?token=secret"
 // An address serves for one dial, because the server may be wrong about it. So does a hint
 // beside it.
 func TestOneDialGetsTheAddressInACloseReason(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		s.open(&o)
-		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
-		d := s.wantDial()
-		require.Equal(t, "wss://b.example/x?token=secret", d.try.URL)
-		d.try.Followed(nil)
-		d.refuse(context.DeadlineExceeded)
-		d = s.wantDial()
-		require.Empty(t, d.try.URL)
-		require.Nil(t, reconnect.HintFrom(d.ctx))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		s.Open(&o)
+		s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
+		d := s.WantDial()
+		require.Equal(t, "wss://b.example/x?token=secret", d.Try.URL)
+		d.Try.Followed(nil)
+		d.Refuse(context.DeadlineExceeded)
+		d = s.WantDial()
+		require.Empty(t, d.Try.URL)
+		require.Nil(t, reconnect.HintFrom(d.Ctx))
 	})
 }
 
 // Of the time in a Retry-After and that in an Advice the longer counts.
 func TestAnAdviceShortensNoRetryAfter(t *testing.T) {
 	for reason, told := range map[string]time.Duration{"redial/1 wait=2s": 20 * time.Second, "redial/1 wait=20s": 2 * time.Second} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := withPolicy(every(time.Second))
-			s.open(&o)
-			s.wantDial().accept().Fail(backoff.RetryAfter(&conn.CloseError{Code: 1012, Reason: reason}, told))
-			s.wantDial().accept()
-			require.Equal(t, 21*time.Second, s.now())
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.WithPolicy(scene.Every(time.Second))
+			s.Open(&o)
+			s.WantDial().Accept().Fail(backoff.RetryAfter(&conn.CloseError{Code: 1012, Reason: reason}, told))
+			s.WantDial().Accept()
+			require.Equal(t, 21*time.Second, s.Now())
 		})
 	}
 }
 
 func TestTheAddressOfARotationReachesItsDial(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{URL: "wss://b.example"})
-		d := s.wantDial()
-		require.Equal(t, "wss://b.example", d.try.URL)
-		d.try.Followed(nil)
-		d.accept()
+		d := s.WantDial()
+		require.Equal(t, "wss://b.example", d.Try.URL)
+		d.Try.Followed(nil)
+		d.Accept()
 		time.Sleep(time.Minute) // until the old session has ended
 		c.Rotate(2, reconnect.Advice{})
-		require.Empty(t, s.wantDial().try.URL)
+		require.Empty(t, s.WantDial().Try.URL)
 	})
 }
 
 // Nor does one that comes when its session is replaced already, because another is ready.
 func TestAdviceToASessionThatWasReplacedIsForNoDial(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		_, old, next := overlapping(s, &o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		_, old, next := scene.Overlapping(s, &o)
 		old.Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
 		synctest.Wait()
-		next.Fail(errLost)
-		d := s.wantDial()
-		require.Empty(t, d.try.URL)
-		require.Nil(t, reconnect.HintFrom(d.ctx))
+		next.Fail(scene.ErrLost)
+		d := s.WantDial()
+		require.Empty(t, d.Try.URL)
+		require.Nil(t, reconnect.HintFrom(d.Ctx))
 	})
 }
 
 // A hint ends with its URL, however the dial there has failed: OnSession must not expect a
 // resumption of which the server knows nothing.
 func TestHintEndsWithItsURL(t *testing.T) {
-	for name, fail := range map[string]error{"reset": io.EOF, "refused": answered(503), "accepted": nil} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			var seen notes
-			o := rotating(reconnect.OverlapHold)
+	for name, fail := range map[string]error{"reset": io.EOF, "refused": scene.Answered(503), "accepted": nil} {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			var seen scene.Notes
+			o := scene.Rotating(reconnect.OverlapHold)
 			o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
-				seen.add(fmt.Sprint(o.Session, " ", o.Advised, " ", reconnect.HintFrom(ctx)))
+				seen.Add(fmt.Sprint(o.Session, " ", o.Advised, " ", reconnect.HintFrom(ctx)))
 				return nil
 			}
-			c := s.open(&o)
-			s.wantDial().accept()
+			c := s.Open(&o)
+			s.WantDial().Accept()
 			c.Rotate(1, reconnect.Advice{URL: "wss://h.example?reconnect_id=abc", Hint: "carried over"})
-			d := s.wantDial()
-			require.Equal(t, "carried over", reconnect.HintFrom(d.ctx))
-			d.try.Followed(nil)
+			d := s.WantDial()
+			require.Equal(t, "carried over", reconnect.HintFrom(d.Ctx))
+			d.Try.Followed(nil)
 			if fail != nil {
-				d.refuse(fail)
-				d = s.wantDial()
-				require.Nil(t, reconnect.HintFrom(d.ctx), name)
-				d.accept()
-				require.Equal(t, []string{"1 false <nil>", "2 false <nil>"}, seen.all(), name)
+				d.Refuse(fail)
+				d = s.WantDial()
+				require.Nil(t, reconnect.HintFrom(d.Ctx), name)
+				d.Accept()
+				require.Equal(t, []string{"1 false <nil>", "2 false <nil>"}, seen.All(), name)
 				return
 			}
-			peer := d.accept()
-			require.Equal(t, []string{"1 false <nil>", "2 true carried over"}, seen.all())
+			peer := d.Accept()
+			require.Equal(t, []string{"1 false <nil>", "2 true carried over"}, seen.All())
 			time.Sleep(time.Minute) // until the old session has ended
-			peer.Fail(errLost)
-			s.wantDial().accept()
-			require.Equal(t, "3 false <nil>", seen.all()[2])
+			peer.Fail(scene.ErrLost)
+			s.WantDial().Accept()
+			require.Equal(t, "3 false <nil>", seen.All()[2])
 		})
 	}
 }
 
 // Nor does a dial that begins while the one at the URL hangs get the hint, which OnSession sees.
 func TestHintIsNotForDialBesideItsURL(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
-		o := withPolicy(hanging{})
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen scene.Notes
+		o := scene.WithPolicy(scene.Hanging{})
 		o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
-			seen.add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
+			seen.Add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
 			return nil
 		}
-		s.open(&o)
-		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
-		d := s.wantDial()
-		require.Equal(t, "h", reconnect.HintFrom(d.ctx))
-		d.try.Followed(nil)
-		d.connected()
-		beside := s.wantDial()
-		require.Nil(t, reconnect.HintFrom(beside.ctx))
-		beside.accept()
-		require.Equal(t, []string{"false <nil>", "false <nil>"}, seen.all())
+		s.Open(&o)
+		s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo + " hint=h"})
+		d := s.WantDial()
+		require.Equal(t, "h", reconnect.HintFrom(d.Ctx))
+		d.Try.Followed(nil)
+		d.Connected()
+		beside := s.WantDial()
+		require.Nil(t, reconnect.HintFrom(beside.Ctx))
+		beside.Accept()
+		require.Equal(t, []string{"false <nil>", "false <nil>"}, seen.All())
 	})
 }
 
 // A hint without a URL outlives a dial that was lost.
 func TestHintWithoutURLOutlivesLostDial(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen scene.Notes
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(ctx context.Context, o *reconnect.Opening) error {
-			seen.add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
+			seen.Add(fmt.Sprint(o.Advised, " ", reconnect.HintFrom(ctx)))
 			return nil
 		}
-		s.open(&o)
-		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 hint=h"})
-		s.wantDial().refuse(io.EOF)
-		s.wantDial().accept()
-		require.Equal(t, []string{"false <nil>", "false h"}, seen.all())
+		s.Open(&o)
+		s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 hint=h"})
+		s.WantDial().Refuse(io.EOF)
+		s.WantDial().Accept()
+		require.Equal(t, []string{"false <nil>", "false h"}, seen.All())
 	})
 }
 
 // The dial after the one that had the address is not sent there, even while the first hangs.
 func TestADialBesideOneThatHangsGetsNoAddress(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(hanging{})
-		s.open(&o)
-		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
-		d := s.wantDial()
-		require.NotEmpty(t, d.try.URL)
-		d.connected()
-		beside := s.wantDial()
-		require.Empty(t, beside.try.URL)
-		beside.accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Hanging{})
+		s.Open(&o)
+		s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
+		d := s.WantDial()
+		require.NotEmpty(t, d.Try.URL)
+		d.Connected()
+		beside := s.WantDial()
+		require.Empty(t, beside.Try.URL)
+		beside.Accept()
 	})
 }
 
 // Nothing is ignored in silence.
 func TestAnAddressThatIsIgnoredIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
-		answer func(d *pendingDial)
+		answer func(d *scene.PendingDial)
 		want   []string
 	}{
-		"followed": {func(d *pendingDial) { d.try.Followed(nil) }, nil},
-		"refused":  {func(d *pendingDial) { d.try.Followed(errors.New("not there")) }, []string{"feed: not there"}},
-		"unknown":  {func(*pendingDial) {}, []string{"feed: the dialer follows no address"}},
+		"followed": {func(d *scene.PendingDial) { d.Try.Followed(nil) }, nil},
+		"refused": {
+			func(d *scene.PendingDial) { d.Try.Followed(errors.New("not there")) },
+			[]string{"feed: not there"},
+		},
+		"unknown": {func(*scene.PendingDial) {}, []string{"feed: the dialer follows no address"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				var seen notes
-				o := withPolicy(every(time.Second))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				var seen scene.Notes
+				o := scene.WithPolicy(scene.Every(time.Second))
 				o.Run.Name = "feed"
-				o.Run.Trace = &reconnect.Trace{AddressIgnored: func(a reconnect.AddressIgnored) { seen.add(a.Name + ": " + a.Err.Error()) }}
-				s.open(&o)
-				s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
-				d := s.wantDial()
+				o.Run.Trace = &reconnect.Trace{AddressIgnored: func(a reconnect.AddressIgnored) {
+					seen.Add(a.Name + ": " + a.Err.Error())
+				}}
+				s.Open(&o)
+				s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
+				d := s.WantDial()
 				test.answer(d)
-				d.accept()
-				require.Equal(t, test.want, seen.all())
+				d.Accept()
+				require.Equal(t, test.want, seen.All())
 			})
 		})
 	}
@@ -209,11 +215,11 @@ func TestAnAddressIsFollowedWithinTheHost(t *testing.T) {
 		paths <- r.URL.Path
 		conntest.Discard(ctx, c, r)
 	}
-	withWSServer(t, serve, func(t *testing.T, server *wsServer) {
+	scene.WithWSServer(t, serve, func(t *testing.T, server *scene.WSServer) {
 		var log bytes.Buffer
-		o := withPolicy(every(time.Second))
-		o.Run.Trace = reconnect.Log(logger(&log))
-		server.ready(t, &o)
+		o := scene.WithPolicy(scene.Every(time.Second))
+		o.Run.Trace = reconnect.Log(scene.Logger(&log))
+		server.Ready(t, &o)
 		for _, address := range []string{"ws://feed.test/v2", "ws://feed.test:81/v3", "ws://other.test/v4"} {
 			server.Disconnect(1012, "redial/1 url="+address)
 			time.Sleep(10 * time.Second)
@@ -231,68 +237,68 @@ func TestAnAddressIsFollowedWithinTheHost(t *testing.T) {
 
 // A user can allow a host of another name.
 func TestAnAddressIsFollowedElsewhereIfTheUserSaysSo(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
-		other := conntest.NewServer(server.network, "other.test:80", nil)
+	scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
+		other := conntest.NewServer(server.Network, "other.test:80", nil)
 		defer other.Close()
-		server.dialer.FollowHint = func(to *url.URL) bool { return to.Host == "other.test" }
-		c := server.ready(t, nil)
+		server.Dialer.FollowHint = func(to *url.URL) bool { return to.Host == "other.test" }
+		c := server.Ready(t, nil)
 		server.Disconnect(1012, "redial/1 url=ws://other.test/v1")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Len(t, other.Conns(), 1)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 	})
 }
 
 // A server, or an attacker in its place, can write any number.
 func TestTheLongestWaitsInACloseReasonAreAnHour(t *testing.T) {
 	for _, reason := range []string{"wait=2562047h spread=2562047h", "wait=2562047h", "wait=1h spread=2562047h"} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := withPolicy(every(time.Second))
-			s.open(&o)
-			s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 " + reason})
-			require.Equal(t, time.Hour+time.Second, s.wantDial().at) // and the policy's second
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.WithPolicy(scene.Every(time.Second))
+			s.Open(&o)
+			s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 " + reason})
+			require.Equal(t, time.Hour+time.Second, s.WantDial().At) // and the policy's second
 		})
 	}
 }
 
 // Nor does a Rotate of the program wait longer.
 func TestWaitAndSpreadOfARotationAreAnHourTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Wait: time.Hour, Spread: time.Hour})
-		require.Equal(t, time.Hour, s.wantDial().at)
+		require.Equal(t, time.Hour, s.WantDial().At)
 	})
 }
 
 // A server may say both, and wants the next dial after its restart.
 func TestARotationWaitsThoughItsSessionEndsBefore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Wait: 10 * time.Second, By: time.Now().Add(time.Second)})
-		require.Equal(t, 10*time.Second, s.wantDial().at)
+		require.Equal(t, 10*time.Second, s.WantDial().At)
 	})
 }
 
 // Those of a spread that is longer than an hour are spread over the hour.
 func TestClientsDoNotComeBackTogetherAfterTheLongestWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		for range 20 {
-			o := withPolicy(every(time.Second))
-			s.open(&o)
-			s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 spread=10h"})
+			o := scene.WithPolicy(scene.Every(time.Second))
+			s.Open(&o)
+			s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 spread=10h"})
 		}
 		soon := 0
 		for range 20 {
-			d := s.wantDial()
-			if d.at < 50*time.Minute {
+			d := s.WantDial()
+			if d.At < 50*time.Minute {
 				soon++
 			}
-			d.accept()
+			d.Accept()
 		}
 		require.Greater(t, soon, 5)
 	})
@@ -302,19 +308,19 @@ func TestClientsDoNotComeBackTogetherAfterTheLongestWait(t *testing.T) {
 func TestAWrongAddressCostsOneDial(t *testing.T) {
 	gone := errors.New("gone")
 	for _, err := range []error{backoff.Permanent(gone), backoff.Slow(gone), backoff.Refresh(gone)} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := withPolicy(every(time.Second))
-			c := s.open(&o)
-			s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
-			d := s.wantDial()
-			d.try.Followed(nil)
-			d.refuse(err)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.WithPolicy(scene.Every(time.Second))
+			c := s.Open(&o)
+			s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
+			d := s.WantDial()
+			d.Try.Followed(nil)
+			d.Refuse(err)
 			require.ErrorIs(t, c.Status().Err, gone)
-			d = s.wantDial()
-			require.Empty(t, d.try.URL)
-			require.False(t, d.try.Refresh)
-			require.Equal(t, 2*time.Second, d.at)
-			d.refuse(backoff.Permanent(gone)) // at the usual address it counts
+			d = s.WantDial()
+			require.Empty(t, d.Try.URL)
+			require.False(t, d.Try.Refresh)
+			require.Equal(t, 2*time.Second, d.At)
+			d.Refuse(backoff.Permanent(gone)) // at the usual address it counts
 			<-c.Done()
 		})
 	}
@@ -323,24 +329,24 @@ func TestAWrongAddressCostsOneDial(t *testing.T) {
 // What the server says of the future reaches the next dial and its OnSession, and is dropped
 // when a session is ready.
 func TestTheHintReachesTheDialAndOnSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var hints []any
-		o := rotating(reconnect.OverlapHold)
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
 			hints = append(hints, reconnect.HintFrom(ctx))
 			return nil
 		}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Hint: "wss://b.example"})
-		d := s.wantDial()
-		require.Equal(t, "wss://b.example", reconnect.HintFrom(d.ctx))
-		next := d.accept()
+		d := s.WantDial()
+		require.Equal(t, "wss://b.example", reconnect.HintFrom(d.Ctx))
+		next := d.Accept()
 		time.Sleep(time.Minute)
-		next.Fail(errLost)
-		d = s.wantDial()
-		require.Nil(t, reconnect.HintFrom(d.ctx))
-		d.accept()
+		next.Fail(scene.ErrLost)
+		d = s.WantDial()
+		require.Nil(t, reconnect.HintFrom(d.Ctx))
+		d.Accept()
 		require.Equal(t, []any{nil, "wss://b.example", nil}, hints)
 	})
 }
@@ -348,54 +354,54 @@ func TestTheHintReachesTheDialAndOnSession(t *testing.T) {
 // A handle that the server has forgotten is tried once. One that never reached the server is
 // tried again.
 func TestAHintThatWasRefusedIsDropped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Hint: "handle"})
-		s.wantDial().refuse(context.DeadlineExceeded)
-		d := s.wantDial()
-		require.Equal(t, "handle", reconnect.HintFrom(d.ctx))
-		d.refuse(errors.New("no such handle"))
-		require.Nil(t, reconnect.HintFrom(s.wantDial().ctx))
+		s.WantDial().Refuse(context.DeadlineExceeded)
+		d := s.WantDial()
+		require.Equal(t, "handle", reconnect.HintFrom(d.Ctx))
+		d.Refuse(errors.New("no such handle"))
+		require.Nil(t, reconnect.HintFrom(s.WantDial().Ctx))
 	})
 }
 
 // The peer closes the session whose next one is being dialed, and has another handle.
 func TestAHintThatIsNewerThanTheDialOutlivesIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		old := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Hint: "first"})
-		d := s.wantDial()
+		d := s.WantDial()
 		old.Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 hint=second"})
 		synctest.Wait()
-		d.refuse(errors.New("no such handle"))
-		require.Equal(t, "second", reconnect.HintFrom(s.wantDial().ctx))
+		d.Refuse(errors.New("no such handle"))
+		require.Equal(t, "second", reconnect.HintFrom(s.WantDial().Ctx))
 	})
 }
 
 func TestARotateThatDoesNothingLeavesNoHint(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{Wait: time.Minute, Hint: "first"})
 		c.Rotate(1, reconnect.Advice{Hint: "second"})
-		require.Equal(t, "first", reconnect.HintFrom(s.wantDial().ctx))
+		require.Equal(t, "first", reconnect.HintFrom(s.WantDial().Ctx))
 	})
 }
 
 // A close reason can tell the client when to come back.
 func TestTheWaitInACloseReasonIsObeyed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		s.open(&o)
-		s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 wait=12s hint=b later=x"})
-		d := s.wantDial()
-		require.Equal(t, 13*time.Second, d.at) // and the policy's second
-		require.Equal(t, "b", reconnect.HintFrom(d.ctx))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		s.Open(&o)
+		s.WantDial().Accept().Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 wait=12s hint=b later=x"})
+		d := s.WantDial()
+		require.Equal(t, 13*time.Second, d.At) // and the policy's second
+		require.Equal(t, "b", reconnect.HintFrom(d.Ctx))
 	})
 }
 
@@ -423,18 +429,18 @@ func TestClientsThatAreToldAtOneMomentSpreadThemselves(t *testing.T) {
 	for by, latest := range map[time.Duration]time.Duration{
 		time.Minute: time.Minute, 10 * time.Hour: backoff.MaxRetryAfter,
 	} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			var at []time.Duration
 			for range 50 {
-				o := rotating(reconnect.OverlapHold)
-				c := s.open(&o)
-				s.wantDial().accept()
+				o := scene.Rotating(reconnect.OverlapHold)
+				c := s.Open(&o)
+				s.WantDial().Accept()
 				c.Rotate(1, reconnect.Advice{By: time.Now().Add(by)})
 			}
 			for range 50 {
-				d := s.wantDial()
-				at = append(at, d.at)
-				d.accept()
+				d := s.WantDial()
+				at = append(at, d.At)
+				d.Accept()
 			}
 			require.Less(t, at[0], latest/3)
 			require.Greater(t, at[49], latest/3*2)
@@ -445,24 +451,24 @@ func TestClientsThatAreToldAtOneMomentSpreadThemselves(t *testing.T) {
 
 // The server goes 60 s after it has told its clients, and to open takes them 40 s.
 func TestARotationBeginsEarlyEnoughToOpen(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.OpenTimeout = time.Minute
 		o.OnSession = func(context.Context, *reconnect.Opening) error { time.Sleep(40 * time.Second); return nil }
 		var conns []*reconnect.Conn
 		for range 20 {
-			conns = append(conns, s.open(&o))
-			s.wantDial().accept()
+			conns = append(conns, s.Open(&o))
+			s.WantDial().Accept()
 		}
 		time.Sleep(time.Minute)
-		told := s.now()
+		told := s.Now()
 		for _, c := range conns {
 			c.Rotate(1, reconnect.Advice{By: time.Now().Add(time.Minute)})
 		}
 		for range conns {
-			d := s.wantDial()
-			require.LessOrEqual(t, d.at, told+20*time.Second)
-			d.accept()
+			d := s.WantDial()
+			require.LessOrEqual(t, d.At, told+20*time.Second)
+			d.Accept()
 		}
 	})
 }
