@@ -1,6 +1,6 @@
 //go:build unix
 
-package reconnect_test
+package rotate_test
 
 import (
 	"fmt"

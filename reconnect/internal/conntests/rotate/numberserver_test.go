@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"

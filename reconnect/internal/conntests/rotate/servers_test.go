@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // pairing is a kind of server and a way to rotate.
@@ -49,24 +50,27 @@ func (p pairing) play(t *testing.T) outcome {
 	// Start the server.
 	n := new(conntest.Network)
 	s := &numberServer{second: p.server, stagger: 10 * time.Millisecond}
-	l, err := n.Listen(wsAddr)
+	l, err := n.Listen(scene.WSAddr)
 	require.NoError(t, err)
 	s.run(t, l, 100*time.Millisecond)
 	if p.closes > 0 {
 		time.AfterFunc(p.closes, func() { s.closeFirst(0) })
 	}
 	// Start the client.
-	d := &dialer.WebSocket{URL: "ws://" + wsAddr, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		time.Sleep(130 * time.Millisecond)
-		return n.DialContext(ctx, network, addr)
-	}}
+	d := &dialer.WebSocket{
+		URL: "ws://" + scene.WSAddr,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			time.Sleep(130 * time.Millisecond)
+			return n.DialContext(ctx, network, addr)
+		},
+	}
 	d.Prepare = func(ctx context.Context, r *dialer.Request) error {
 		if token, ok := reconnect.HintFrom(ctx).(string); ok {
 			r.URL += "?token=" + token
 		}
 		return nil
 	}
-	o := withPolicy(doubling{})
+	o := scene.WithPolicy(scene.Doubling{})
 	o.Run.Rand = rand.New(rand.NewPCG(1, 2))
 	o.Rotate = reconnect.Rotation{Overlap: p.way, Drain: 505 * time.Millisecond} // not at the instant of a number
 	if !p.naive {
@@ -78,7 +82,7 @@ func (p pairing) play(t *testing.T) outcome {
 	}
 	c, err := reconnect.New(d, &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
+	t.Cleanup(func() { scene.CloseAndWait(c) })
 	// Rotate, and read.
 	time.AfterFunc(1050*time.Millisecond, func() { c.Rotate(1, a) })
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+50*time.Millisecond)
@@ -88,7 +92,7 @@ func (p pairing) play(t *testing.T) outcome {
 		err = log.add(c.Read(ctx, nil))
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	count := n.Count(wsAddr)
+	count := n.Count(scene.WSAddr)
 	return outcome{log.String(), len(log.missing()), count.MaxOpen, count.Dials}
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package reconnect_test
+package rotate_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // What the tests behind a real nginx and a real haproxy have in common.
@@ -129,7 +130,7 @@ func (p *proxy) dial(t *testing.T, o reconnect.Options) *client {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	c := &client{t: t, ctx: ctx, failures: make(chan error, 100)}
-	o.Run.Policy = every(20 * time.Millisecond)
+	o.Run.Policy = scene.Every(20 * time.Millisecond)
 	o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) {
 		select {
 		case c.failures <- d.Err:
@@ -139,7 +140,7 @@ func (p *proxy) dial(t *testing.T, o reconnect.Options) *client {
 	var err error
 	c.Conn, err = reconnect.New(&dialer.WebSocket{URL: "ws://" + p.addr}, &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c.Conn) })
+	t.Cleanup(func() { scene.CloseAndWait(c.Conn) })
 	return c
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of conn.go behind a real nginx.
@@ -62,7 +63,7 @@ func startNginx(t *testing.T, readTimeout int) *nginx {
 	t.Helper()
 	n := &nginx{backend: &backend{}}
 	n.backend.start(t)
-	t.Cleanup(n.backend.stop)
+	t.Cleanup(n.backend.Stop)
 	n.proxy = startNginxBefore(t, n.backend.addr, time.Second, readTimeout)
 	return n
 }
@@ -103,8 +104,8 @@ func (b *backend) start(t *testing.T) {
 	b.serve.Go(func() { b.server.Serve(l) }) // waited for in stop
 }
 
-// stop kills the server, without close frames.
-func (b *backend) stop() {
+// Stop kills the server, without close frames.
+func (b *backend) Stop() {
 	b.server.Close()
 	b.end() // of the handlers, which net/http started
 	b.serve.Wait()
@@ -159,7 +160,7 @@ func (c *client) refused(code int) {
 	for {
 		select {
 		case err := <-c.failures:
-			if hasStatus(code)(err) {
+			if scene.HasStatus(code)(err) {
 				return
 			}
 		case <-c.ctx.Done():
@@ -175,7 +176,7 @@ func TestNginxWithABackendThatIsKilled(t *testing.T) {
 	c := n.dial(t, reconnect.Options{})
 	for session := uint64(1); session <= 3; session++ {
 		c.echo(session)
-		n.backend.stop()
+		n.backend.Stop()
 		c.seam(session)
 		c.refused(http.StatusBadGateway)
 		n.backend.start(t)
@@ -241,12 +242,12 @@ func TestNginxWithABackendThatHangs(t *testing.T) {
 	n := startNginx(t, 2)
 	c := n.dial(t, reconnect.Options{})
 	c.echo(1)
-	n.backend.stop()
+	n.backend.Stop()
 	c.seam(1)
 	n.backend.hang.Store(true)
 	n.backend.start(t)
 	c.refused(http.StatusGatewayTimeout)
-	n.backend.stop()
+	n.backend.Stop()
 	n.backend.hang.Store(false)
 	n.backend.start(t)
 	c.echo(2)
