@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // For each seed there is a virtual minute of rotations, losses and failures at random
@@ -25,7 +26,7 @@ import (
 // numbers. Nothing is missing where two sessions have overlapped; each session is read in
 // order; there is one seam after each; and there are never three connections.
 func TestRotationsLoseNothing(t *testing.T) {
-	eachSeed(t, 300, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 300, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { newRotations(t, seed).run() })
 	})
 }
@@ -57,9 +58,9 @@ func newRotations(t *testing.T, seed uint64) *rotations {
 	o.OnSession, o.OpenTimeout = w.open, 2*time.Second
 	o.Run.Rand, o.Run.Policy = w.stream(1), &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
 	o.Run.Trace = &reconnect.Trace{RotateDone: w.replaced}
-	o.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(r.IntN(3)), Drain: 1 + upTo(r, 5*time.Second)}
+	o.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(r.IntN(3)), Drain: 1 + scene.UpTo(r, 5*time.Second)}
 	if r.IntN(2) == 0 {
-		o.Rotate.After = time.Second + upTo(r, 10*time.Second)
+		o.Rotate.After = time.Second + scene.UpTo(r, 10*time.Second)
 	}
 	if o.Rotate.Overlap != reconnect.OverlapMix && r.IntN(4) == 0 {
 		o.Run.OneConnection, o.Rotate.Overlap = true, reconnect.OverlapBreakFirst
@@ -90,7 +91,7 @@ func (w *rotations) run() {
 	}
 	// Let it run, let it recover and rotate once more, or not, and end it politely, or not.
 	r := w.stream(4)
-	time.Sleep(upTo(r, time.Minute))
+	time.Sleep(scene.UpTo(r, time.Minute))
 	calm := r.IntN(3) > 0
 	if calm {
 		w.set(func() { w.calm = true })
@@ -106,7 +107,7 @@ func (w *rotations) run() {
 	if r.IntN(2) == 0 {
 		_ = w.conn.Shutdown(ctx)
 	}
-	closeAndWait(w.conn)
+	scene.CloseAndWait(w.conn)
 	cancel()
 	actors.Wait()
 	reader.Wait()
@@ -140,12 +141,12 @@ func (w *rotations) Dial(ctx context.Context) (conn.Conn, error) {
 	r := rand.New(rand.NewPCG(w.seed, 1000+uint64(len(w.peers))))
 	w.mu.Unlock()
 	select {
-	case <-time.After(upTo(r, 200*time.Millisecond)):
+	case <-time.After(scene.UpTo(r, 200*time.Millisecond)):
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	if r.IntN(4) == 0 && !w.isCalm() {
-		return nil, errLost
+		return nil, scene.ErrLost
 	}
 	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true})
 	peer := &rotatingPeer{server: fake, rotatingConn: fake.Conn().(rotatingConn)}
@@ -197,7 +198,7 @@ func (p *rotatingPeer) ReadBuffer(buffer func(int) []byte) (conn.Message, error)
 // give sends a number.
 func (p *rotatingPeer) give(n int) {
 	p.sent.Add(1)
-	p.server.Deliver(text(strconv.Itoa(n)))
+	p.server.Deliver(scene.Text(strconv.Itoa(n)))
 }
 
 // open takes its time, reads some numbers and passes them on, and sometimes fails.
@@ -213,7 +214,7 @@ func (w *rotations) open(ctx context.Context, o *reconnect.Opening) error {
 		}
 	}
 	select {
-	case <-time.After(upTo(r, 300*time.Millisecond)):
+	case <-time.After(scene.UpTo(r, 300*time.Millisecond)):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -264,7 +265,7 @@ func (w *rotations) feed(ctx context.Context) {
 // trouble does one thing after the other to the connection, from both ends.
 func (w *rotations) trouble(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
-		time.Sleep(upTo(r, 2*time.Second))
+		time.Sleep(scene.UpTo(r, 2*time.Second))
 		w.mu.Lock()
 		peers := w.peers
 		w.mu.Unlock()
@@ -274,7 +275,7 @@ func (w *rotations) trouble(ctx context.Context, r *rand.Rand) {
 		session := w.conn.Status().Session
 		switch peer := peers[len(peers)-1-r.IntN(min(2, len(peers)))]; r.IntN(10) {
 		case 0:
-			peer.server.Fail(errLost)
+			peer.server.Fail(scene.ErrLost)
 		case 1:
 			peer.server.Fail(&conn.CloseError{Code: 1012, Reason: "redial/1 wait=100ms spread=1s hint=b"})
 		case 2:
@@ -284,9 +285,9 @@ func (w *rotations) trouble(ctx context.Context, r *rand.Rand) {
 		case 4:
 			w.conn.Redial(session, nil)
 		case 5:
-			w.conn.Rotate(session, reconnect.Advice{By: time.Now().Add(upTo(r, 5*time.Second)), Hint: "c"})
+			w.conn.Rotate(session, reconnect.Advice{By: time.Now().Add(scene.UpTo(r, 5*time.Second)), Hint: "c"})
 		case 6:
-			w.conn.Rotate(session, reconnect.Advice{Wait: upTo(r, time.Second)})
+			w.conn.Rotate(session, reconnect.Advice{Wait: scene.UpTo(r, time.Second)})
 		default:
 			w.conn.Rotate(session, reconnect.Advice{})
 		}
@@ -319,7 +320,7 @@ func (w *rotations) read(r *rand.Rand, m reconnect.Message) {
 	}
 	w.last[m.Session] = n
 	if r.IntN(200) == 0 && !w.isCalm() {
-		time.Sleep(upTo(r, 3*time.Second))
+		time.Sleep(scene.UpTo(r, 3*time.Second))
 	}
 }
 
