@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 // This file tests rotations with a server that moves the stream to the newest connection, and closes the old
 // one only at a certain age.
@@ -20,6 +20,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // movingServer sends the numbers from 1 on, each to its newest connection. It closes a connection that is 12
@@ -84,7 +85,7 @@ func silence(t *testing.T, way reconnect.Overlap) (longest time.Duration, missin
 			}
 		}
 	})
-	o := withPolicy(doubling{})
+	o := scene.WithPolicy(scene.Doubling{})
 	o.Run.Rand = rand.New(rand.NewPCG(1, 2))
 	o.Rotate = reconnect.Rotation{After: 10 * time.Second, Overlap: way, Drain: time.Second}
 	c, err := reconnect.New(&dialer.WebSocket{URL: "ws://moving.test:80", DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -92,7 +93,7 @@ func silence(t *testing.T, way reconnect.Overlap) (longest time.Duration, missin
 		return n.DialContext(ctx, network, addr)
 	}}, &o)
 	require.NoError(t, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 	got := map[string]bool{}
 	var last time.Time
 	for {

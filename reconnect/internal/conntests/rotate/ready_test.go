@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 var overlaps = map[string]reconnect.Overlap{
@@ -38,22 +39,22 @@ func TestASessionCanBeRotatedInEachCallback(t *testing.T) {
 	} {
 		for overlap, way := range overlaps {
 			t.Run(name+", "+overlap, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
-					o := rotating(way)
+				scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+					o := scene.Rotating(way)
 					o.OnMessage = func(context.Context, reconnect.Message) {}
 					o.Run.Trace = &reconnect.Trace{}
 					hook(&o)
 					var c *reconnect.Conn
 					rotate = func() { c.Rotate(2, reconnect.Advice{}) }
-					c = s.open(&o)
-					s.wantDial().accept()
+					c = s.Open(&o)
+					s.WantDial().Accept()
 					c.Rotate(1, reconnect.Advice{})
-					s.wantDial().accept()
-					s.wantDial().accept()
+					s.WantDial().Accept()
+					s.WantDial().Accept()
 					time.Sleep(time.Minute)
 					require.Equal(t, uint64(2), c.Stats().Rotations)
 					require.Equal(t, uint64(3), c.Status().Session)
-					s.wantNoDial()
+					s.WantNoDial()
 				})
 			})
 		}
@@ -63,19 +64,19 @@ func TestASessionCanBeRotatedInEachCallback(t *testing.T) {
 // With two connections at once the second rotation waits for the end of the first. Who asks twice
 // gets one.
 func TestARotationWaitsForTheEndOfTheOneBefore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c, _, _ := overlapping(s, &o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c, _, _ := scene.Overlapping(s, &o)
 		cause := errors.New("the server leaves")
 		c.Rotate(2, reconnect.Advice{Cause: cause})
 		c.Rotate(2, reconnect.Advice{})
-		d := s.wantDial()
-		require.Equal(t, 5*time.Second, d.at) // Drain
-		d.accept()
+		d := s.WantDial()
+		require.Equal(t, 5*time.Second, d.At) // Drain
+		d.Accept()
 		time.Sleep(time.Minute)
-		wantSeam(t, c)
-		require.Equal(t, cause, wantSeam(t, c).Cause)
-		s.wantNoDial()
+		scene.WantSeam(t, c)
+		require.Equal(t, cause, scene.WantSeam(t, c).Cause)
+		s.WantNoDial()
 		require.Equal(t, uint64(2), c.Stats().Rotations)
 	})
 }
@@ -83,11 +84,11 @@ func TestARotationWaitsForTheEndOfTheOneBefore(t *testing.T) {
 // The wait that the server asks for counts from when it asked.
 func TestARotationThatHasWaitedLongEnoughBeginsAtOnce(t *testing.T) {
 	for wait, at := range map[time.Duration]time.Duration{3 * time.Second: 5 * time.Second, 8 * time.Second: 8 * time.Second} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := rotating(reconnect.OverlapHold)
-			c, _, _ := overlapping(s, &o)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.Rotating(reconnect.OverlapHold)
+			c, _, _ := scene.Overlapping(s, &o)
 			c.Rotate(2, reconnect.Advice{Wait: wait})
-			require.Equal(t, at, s.wantDial().at)
+			require.Equal(t, at, s.WantDial().At)
 		})
 	}
 }
@@ -95,73 +96,73 @@ func TestARotationThatHasWaitedLongEnoughBeginsAtOnce(t *testing.T) {
 // The seam of the old session comes when it is closed, and the reader waits for that.
 func TestTheOldSessionIsClosedNoLongerThanCloseTimeout(t *testing.T) {
 	for limit, takes := range map[time.Duration]time.Duration{-1: 0, 300 * time.Millisecond: 300 * time.Millisecond, time.Minute: time.Second} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := rotating(reconnect.OverlapHold)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.Rotating(reconnect.OverlapHold)
 			o.CloseTimeout = limit
-			c, old, _ := overlapping(s, &o)
+			c, old, _ := scene.Overlapping(s, &o)
 			old.Mute()
 			_, err := c.Read(t.Context(), nil)
 			require.ErrorAs(t, err, new(*reconnect.Seam))
-			require.Equal(t, 5*time.Second+takes, s.now()) // after Drain
+			require.Equal(t, 5*time.Second+takes, s.Now()) // after Drain
 		})
 	}
 }
 
 func TestTheDialOfARotationIsNotSpread(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.Run.StartSpread = time.Hour
-		c := s.open(&o)
-		s.wantDial().accept()
-		began := s.now()
+		c := s.Open(&o)
+		s.WantDial().Accept()
+		began := s.Now()
 		c.Rotate(1, reconnect.Advice{})
-		require.Equal(t, began, s.wantDial().at)
+		require.Equal(t, began, s.WantDial().At)
 	})
 }
 
 // A session that is lost while its rotation waits is redialed, and the next one is not rotated.
 func TestARotationThatWaitsEndsWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapMix)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapMix)
 		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { time.Sleep(10 * time.Second) }}
-		c, _, next := overlapping(s, &o)
+		c, _, next := scene.Overlapping(s, &o)
 		c.Rotate(2, reconnect.Advice{})
-		next.Fail(errLost)
-		s.wantDial().accept()
+		next.Fail(scene.ErrLost)
+		s.WantDial().Accept()
 		time.Sleep(time.Minute)
-		s.wantNoDial()
+		s.WantNoDial()
 		require.Equal(t, uint64(1), c.Stats().Rotations)
 		require.False(t, c.Status().Rotating)
 		c.Rotate(3, reconnect.Advice{})
-		s.wantDial().accept()
+		s.WantDial().Accept()
 	})
 }
 
 func TestCloseEndsARotationThatWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c, _, _ := overlapping(s, &o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c, _, _ := scene.Overlapping(s, &o)
 		c.Rotate(2, reconnect.Advice{Wait: time.Hour})
-		closeAndWait(c)
-		require.Zero(t, s.now())
+		scene.CloseAndWait(c)
+		require.Zero(t, s.Now())
 	})
 }
 
 // The hook that reports the failure may ask again.
 func TestARotationThatHasFailedCanBeAskedForInItsHook(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
-		o := rotating(reconnect.OverlapHold)
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.Run.Trace = &reconnect.Trace{RotateDone: func(d reconnect.RotateDone) {
 			if d.Err != nil {
 				c.Rotate(d.Session, reconnect.Advice{})
 			}
 		}}
-		c = s.open(&o)
-		s.wantDial().accept()
+		c = s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().refuse(backoff.Permanent(errLost))
-		s.wantDial().accept()
+		s.WantDial().Refuse(backoff.Permanent(scene.ErrLost))
+		s.WantDial().Accept()
 		require.Equal(t, uint64(2), c.Status().Session)
 	})
 }
@@ -187,16 +188,16 @@ func rotateAtOnce(t *testing.T, way reconnect.Overlap, sessions uint64) {
 	dial := func(context.Context) (conn.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		last = conntest.NewFake(&alive)
+		last = conntest.NewFake(&scene.Alive)
 		return last.Conn(), nil
 	}
-	o := withPolicy(every(time.Microsecond))
+	o := scene.WithPolicy(scene.Every(time.Microsecond))
 	o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: time.Nanosecond}
 	done := make(chan string, 2*sessions) // has room for all
 	o.Run.Trace = &reconnect.Trace{RotateDone: func(d reconnect.RotateDone) { done <- fmt.Sprint(d.Session, d.Err) }}
 	c, err := reconnect.New(reconnect.DialFunc(dial), &o)
 	require.NoError(t, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 	for n := range sessions {
 		awaitSession(t, c, n+1)
 		c.Rotate(n+1, reconnect.Advice{})
@@ -209,7 +210,7 @@ func rotateAtOnce(t *testing.T, way reconnect.Overlap, sessions uint64) {
 	}
 	awaitSession(t, c, sessions+1)
 	mu.Lock()
-	last.Fail(errLost)
+	last.Fail(scene.ErrLost)
 	mu.Unlock()
 	awaitSession(t, c, sessions+2)
 }
@@ -219,10 +220,10 @@ func rotateAtOnce(t *testing.T, way reconnect.Overlap, sessions uint64) {
 func TestRotateBeforeASessionIsReady(t *testing.T) {
 	for range 500 {
 		dials := make(chan struct{})
-		dial := func(context.Context) (conn.Conn, error) { <-dials; return conntest.NewFake(&alive).Conn(), nil }
+		dial := func(context.Context) (conn.Conn, error) { <-dials; return conntest.NewFake(&scene.Alive).Conn(), nil }
 		var c *reconnect.Conn
 		present := make(chan uint64, 1)
-		o := withPolicy(every(time.Microsecond))
+		o := scene.WithPolicy(scene.Every(time.Microsecond))
 		o.Inbox.Overflow, o.Rotate.Drain = reconnect.InboxDiscard, time.Nanosecond
 		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { present <- c.Status().Session }}
 		c, err := reconnect.New(reconnect.DialFunc(dial), &o)
@@ -236,7 +237,7 @@ func TestRotateBeforeASessionIsReady(t *testing.T) {
 		close(dials)
 		require.Equal(t, uint64(2), <-present)
 		awaitSession(t, c, 2)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		asker.Wait()
 	}
 }
@@ -269,7 +270,7 @@ func TestRotateDoesNoHarmAtAnyMoment(t *testing.T) {
 // rotateAtAnyMoment requests rotations of a Conn until it has had 20 sessions.
 func rotateAtAnyMoment(t *testing.T, way reconnect.Overlap) {
 	w := &losers{starts: map[uint64]int{}, ends: map[uint64]int{}}
-	o := withPolicy(every(time.Microsecond))
+	o := scene.WithPolicy(scene.Every(time.Microsecond))
 	o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
 	o.Run.Trace = &reconnect.Trace{RotateStart: w.started, RotateDone: w.done}
 	c, err := reconnect.New(w, &o)
@@ -285,7 +286,7 @@ func rotateAtAnyMoment(t *testing.T, way reconnect.Overlap) {
 	}
 	askers.Wait()
 	require.NoError(t, c.AwaitReady(t.Context()))
-	closeAndWait(c)
+	scene.CloseAndWait(c)
 	require.Equal(t, w.starts, w.ends)
 	for session, n := range w.starts {
 		require.Equal(t, 1, n, session)
@@ -304,13 +305,13 @@ type losers struct {
 func (w *losers) Dial(context.Context) (conn.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fake := conntest.NewFake(&alive)
+	fake := conntest.NewFake(&scene.Alive)
 	after := time.Duration(w.dials%4) * 30 * time.Microsecond
 	if after == 0 {
 		after = time.Millisecond
 	}
 	if w.dials++; w.dials < 20 {
-		time.AfterFunc(after, func() { fake.Fail(errLost) })
+		time.AfterFunc(after, func() { fake.Fail(scene.ErrLost) })
 	}
 	return fake.Conn(), nil
 }
@@ -340,8 +341,8 @@ func TestSlowReadyHookHasNotOverlapped(t *testing.T) {
 	} {
 		for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix} {
 			t.Run(fmt.Sprint(name, " ", overlap), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
-					o := rotating(overlap)
+				scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+					o := scene.Rotating(overlap)
 					o.Run.Trace = &reconnect.Trace{}
 					calls := 0
 					hook(&o, func() {
@@ -349,15 +350,15 @@ func TestSlowReadyHookHasNotOverlapped(t *testing.T) {
 							time.Sleep(3 * time.Second)
 						}
 					})
-					c := s.open(&o)
-					old := s.wantDial().accept()
+					c := s.Open(&o)
+					old := s.WantDial().Accept()
 					c.Rotate(1, reconnect.Advice{})
-					next := s.wantDial()
+					next := s.WantDial()
 					old.Fail(io.EOF)
 					time.Sleep(time.Second)
-					next.accept()
+					next.Accept()
 					time.Sleep(time.Minute)
-					require.False(t, wantSeam(t, c).Overlapped)
+					require.False(t, scene.WantSeam(t, c).Overlapped)
 				})
 			})
 		}
@@ -366,20 +367,20 @@ func TestSlowReadyHookHasNotOverlapped(t *testing.T) {
 
 // Done of a Conn waits for a SlowHandler hook of the session before a rotation.
 func TestDoneWaitsForSlowHandlerOfReplacedSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		hook := make(chan struct{})
-		o := rotating(reconnect.OverlapMix)
+		o := scene.Rotating(reconnect.OverlapMix)
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
 			if m.Session == 1 {
 				time.Sleep(time.Minute)
 			}
 		}
 		o.Run.Trace = &reconnect.Trace{SlowHandler: func(reconnect.SlowHandler) { <-hook }}
-		c := s.open(&o)
-		old := s.wantDial().accept()
-		old.Deliver(text("slow"))
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
+		old.Deliver(scene.Text("slow"))
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, c.Close())
 		synctest.Wait()
@@ -397,9 +398,9 @@ func TestDoneWaitsForSlowHandlerOfReplacedSession(t *testing.T) {
 // those after it. A slow call is reported there, too.
 func TestSlowOnMessageForHeldMessageIsReported(t *testing.T) {
 	for _, marks := range []bool{false, true} { // with marks the goroutines take turns
-		inBubble(t, func(t *testing.T, s *scene) {
-			var slow, overdue notes
-			o := rotating(reconnect.OverlapHold)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			var slow, overdue scene.Notes
+			o := scene.Rotating(reconnect.OverlapHold)
 			o.MarkRefetch = marks
 			o.OnSeam = func(context.Context, *reconnect.Seam) {}
 			o.OnMessage = func(_ context.Context, m reconnect.Message) {
@@ -408,17 +409,17 @@ func TestSlowOnMessageForHeldMessageIsReported(t *testing.T) {
 				}
 			}
 			o.Run.Trace = &reconnect.Trace{
-				SlowHandler: func(e reconnect.SlowHandler) { slow.add(fmt.Sprint(e.Session, " ", e.What)) },
-				Overdue:     func(e reconnect.Overdue) { overdue.add(e.What) },
+				SlowHandler: func(e reconnect.SlowHandler) { slow.Add(fmt.Sprint(e.Session, " ", e.What)) },
+				Overdue:     func(e reconnect.Overdue) { overdue.Add(e.What) },
 			}
-			c := s.open(&o)
-			s.wantDial().accept()
+			c := s.Open(&o)
+			s.WantDial().Accept()
 			c.Rotate(1, reconnect.Advice{})
-			next := s.wantDial().accept()
-			next.Deliver(text("held"))
+			next := s.WantDial().Accept()
+			next.Deliver(scene.Text("held"))
 			time.Sleep(2 * time.Minute)
-			require.Equal(t, []string{"2 OnMessage"}, slow.all())
-			require.Contains(t, overdue.all(), "OnMessage")
+			require.Equal(t, []string{"2 OnMessage"}, slow.All())
+			require.Contains(t, overdue.All(), "OnMessage")
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"syscall"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 3: neither a short Rotate.After nor a program that rotates every session dials in a hot
@@ -29,15 +30,15 @@ func TestRotationsAreNoHotLoop(t *testing.T) {
 // ready.
 func rotatesInAMinute(t *testing.T, r reconnect.Rotation, each bool) {
 	t.Helper()
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
 		r.Drain = time.Millisecond
-		c := s.open(&reconnect.Options{Rotate: r})
+		c := s.Open(&reconnect.Options{Rotate: r})
 		sessions, end := 0, time.After(time.Minute)
 		for ended := false; !ended; {
 			select {
-			case d := <-s.dials:
-				d.accept()
+			case d := <-s.Dials:
+				d.Accept()
 				sessions++
 				if each {
 					synctest.Wait()
@@ -55,29 +56,29 @@ func rotatesInAMinute(t *testing.T, r reconnect.Rotation, each bool) {
 // Promise 3: a policy that never waits makes no hot loop either.
 func TestAPolicyThatNeverWaitsIsNoHotLoop(t *testing.T) {
 	t.Run("from the start", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := withPolicy(every(0))
-			s.open(&o)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.WithPolicy(scene.Every(0))
+			s.Open(&o)
 			refusesForAMinute(t, s)
 		})
 	})
 	t.Run("after a loss", func(t *testing.T) {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			s.fake = alive
-			o := withPolicy(every(0))
-			_, peer := s.ready(&o)
-			peer.Fail(errLost)
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = scene.Alive
+			o := scene.WithPolicy(scene.Every(0))
+			_, peer := s.Ready(&o)
+			peer.Fail(scene.ErrLost)
 			refusesForAMinute(t, s)
 		})
 	})
 	for name, overlap := range overlaps {
 		t.Run("in a rotation, "+name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := withPolicy(every(0))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.WithPolicy(scene.Every(0))
 				o.Rotate.Overlap = overlap
-				c := s.open(&o)
-				(<-s.dials).accept()
+				c := s.Open(&o)
+				(<-s.Dials).Accept()
 				synctest.Wait()
 				c.Rotate(c.Status().Session, reconnect.Advice{})
 				refusesForAMinute(t, s)
@@ -87,13 +88,13 @@ func TestAPolicyThatNeverWaitsIsNoHotLoop(t *testing.T) {
 }
 
 // refusesForAMinute refuses each dial, and requires that they go on, but never ran in a hot loop.
-func refusesForAMinute(t *testing.T, s *scene) {
+func refusesForAMinute(t *testing.T, s *scene.Scene) {
 	t.Helper()
 	dials := 0
 	for end := time.After(time.Minute); ; {
 		select {
-		case d := <-s.dials:
-			d.refuse(syscall.ECONNREFUSED)
+		case d := <-s.Dials:
+			d.Refuse(syscall.ECONNREFUSED)
 			dials++
 			require.LessOrEqual(t, dials, 2+10+100*60)
 		case <-end:

@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The peers together get the messages of each goroutine in the order in which they were accepted,
@@ -23,13 +24,13 @@ func TestMessagesGoOutInTheirOrderWhileSessionsComeAndGo(t *testing.T) {
 	for name, way := range overlaps {
 		t.Run(name, func(t *testing.T) {
 			d := &order{r: rand.New(rand.NewPCG(1, 2))}
-			o := withPolicy(every(time.Microsecond))
+			o := scene.WithPolicy(scene.Every(time.Microsecond))
 			o.WhenDown, o.Inbox.Overflow = reconnect.WhenDownKeep, reconnect.InboxDiscard
 			o.Rotate = reconnect.Rotation{Overlap: way, Drain: 100 * time.Microsecond}
 			o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 			c, err := reconnect.New(d, &o)
 			require.NoError(t, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 			var all sync.WaitGroup
 			for n := range senders {
 				all.Go(func() { sendInOrder(t, c, fmt.Sprint(n), messages) })
@@ -49,7 +50,7 @@ func TestMessagesGoOutInTheirOrderWhileSessionsComeAndGo(t *testing.T) {
 // sendInOrder sends numbers with a name, by Send and by Write.
 func sendInOrder(t *testing.T, c *reconnect.Conn, name string, messages int) {
 	for i := range messages {
-		m := text(fmt.Sprintf("%s %d", name, i))
+		m := scene.Text(fmt.Sprintf("%s %d", name, i))
 		var err error
 		if i%3 == 0 {
 			err = c.Write(t.Context(), m)
@@ -77,7 +78,7 @@ func (d *order) Dial(context.Context) (conn.Conn, error) {
 	defer d.mu.Unlock()
 	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: d.r.IntN(2) == 0})
 	if d.r.IntN(4) == 0 {
-		fake.FailWriteAfter(d.r.IntN(100), fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
+		fake.FailWriteAfter(d.r.IntN(100), fmt.Errorf("%w: %w", conn.ErrNotWritten, scene.ErrLost))
 	}
 	d.peers = append(d.peers, fake)
 	return fake.Conn(), nil
@@ -94,7 +95,7 @@ func (d *order) trouble(c *reconnect.Conn, sent <-chan struct{}) {
 		c.Rotate(c.Status().Session, reconnect.Advice{})
 		d.mu.Lock()
 		if n := len(d.peers); n > 1 && d.r.IntN(4) == 0 {
-			d.peers[n-1-d.r.IntN(2)].Fail(errLost)
+			d.peers[n-1-d.r.IntN(2)].Fail(scene.ErrLost)
 		}
 		d.mu.Unlock()
 	}
