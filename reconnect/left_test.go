@@ -236,6 +236,43 @@ func acceptLate(d *pendingDial, answers time.Duration) *conntest.Fake {
 	return peer
 }
 
+// overlapping opens a Conn whose first session is being replaced by the second.
+func overlapping(s *scene, o *reconnect.Options) (c *reconnect.Conn, old, next *conntest.Fake) {
+	c = s.open(o)
+	old = s.wantDial().accept()
+	c.Rotate(1, reconnect.Advice{})
+	next = s.wantDial().accept()
+	return c, old, next
+}
+
+// texts returns what a peer got.
+func texts(peer *conntest.Fake) (list []string) {
+	for _, m := range peer.Written() {
+		list = append(list, string(m.Data))
+	}
+	return list
+}
+
+// rotating returns options without waits, with this way to rotate.
+func rotating(way reconnect.Overlap) reconnect.Options {
+	o := withPolicy(every(time.Second))
+	o.Rotate.Overlap = way
+	return o
+}
+
+// refusedRotation returns a Conn whose session was to be replaced, which the server has refused
+// because of why, and that session. done gets the errors of Trace.RotateDone.
+func (s *scene) refusedRotation(why error) (c *reconnect.Conn, old *conntest.Fake, done *[]error) {
+	done = new([]error)
+	o := rotating(reconnect.OverlapHold)
+	o.Run.Trace = &reconnect.Trace{RotateDone: func(r reconnect.RotateDone) { *done = append(*done, r.Err) }}
+	c = s.open(&o)
+	old = s.wantDial().accept()
+	c.Rotate(1, reconnect.Advice{})
+	s.wantDial().refuse(why)
+	return c, old, done
+}
+
 // stallOptions returns options with a limit on the time without data, and without a wait before
 // a redial.
 func stallOptions(limit time.Duration) reconnect.Options {

@@ -1,4 +1,4 @@
-package reconnect_test
+package rotate_test
 
 import (
 	"context"
@@ -13,55 +13,39 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
-
-// overlapping opens a Conn whose first session is being replaced by the second.
-func overlapping(s *scene, o *reconnect.Options) (c *reconnect.Conn, old, next *conntest.Fake) {
-	c = s.open(o)
-	old = s.wantDial().accept()
-	c.Rotate(1, reconnect.Advice{})
-	next = s.wantDial().accept()
-	return c, old, next
-}
-
-// texts returns what a peer got.
-func texts(peer *conntest.Fake) (list []string) {
-	for _, m := range peer.Written() {
-		list = append(list, string(m.Data))
-	}
-	return list
-}
 
 // The answer to a message of the old session goes back by the old one, as long as that lives.
 func TestAnAnswerGoesByTheSessionOfTheQuestion(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownFail)
-		c, old, next := overlapping(s, o)
-		require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Session: 1}))
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("c"), Session: 2}))
-		queue(t, c, "d")
-		require.NoError(t, c.WriteTo(t.Context(), 2, text("e")))
-		require.NoError(t, c.Write(t.Context(), text("f")))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownFail)
+		c, old, next := scene.Overlapping(s, o)
+		require.NoError(t, c.WriteTo(t.Context(), 1, scene.Text("a")))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("b"), Session: 1}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("c"), Session: 2}))
+		scene.Queue(t, c, "d")
+		require.NoError(t, c.WriteTo(t.Context(), 2, scene.Text("e")))
+		require.NoError(t, c.Write(t.Context(), scene.Text("f")))
 		synctest.Wait()
-		require.Equal(t, []string{"a", "b"}, texts(old))
-		require.Equal(t, []string{"c", "d", "e", "f"}, texts(next))
-		old.Fail(errLost)
+		require.Equal(t, []string{"a", "b"}, scene.Texts(old))
+		require.Equal(t, []string{"c", "d", "e", "f"}, scene.Texts(next))
+		old.Fail(scene.ErrLost)
 		synctest.Wait()
-		require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("g")), reconnect.ErrSessionLost)
-		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("g"), Session: 1}), reconnect.ErrSessionLost)
+		require.ErrorIs(t, c.WriteTo(t.Context(), 1, scene.Text("g")), reconnect.ErrSessionLost)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: scene.Text("g"), Session: 1}), reconnect.ErrSessionLost)
 	})
 }
 
 // The peer does not answer the close, which then takes a second.
 func TestNoMessageGoesByASessionThatIsBeingClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c, old, _ := overlapping(s, &o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c, old, _ := scene.Overlapping(s, &o)
 		old.Mute()
 		time.Sleep(5*time.Second + time.Millisecond) // Drain
-		err := c.WriteTo(t.Context(), 1, text("a"))
-		wantFate(t, err, reconnect.FateDropped, 0)
+		err := c.WriteTo(t.Context(), 1, scene.Text("a"))
+		scene.WantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 		require.Empty(t, old.Written())
 	})
@@ -70,72 +54,72 @@ func TestNoMessageGoesByASessionThatIsBeingClosed(t *testing.T) {
 // What is being written ends by the old session. What waits behind it goes by the next one,
 // in order; what is for the old one still goes by that.
 func TestTheQueueMovesToTheNextSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, log := sending(reconnect.WhenDownFail)
-		c := s.open(o)
-		old := s.wantDial().acceptHeld()
-		queue(t, c, "a")
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o, log := scene.Sending(reconnect.WhenDownFail)
+		c := s.Open(o)
+		old := s.WantDial().AcceptHeld()
+		scene.Queue(t, c, "a")
 		synctest.Wait() // a is being written
-		queue(t, c, "b", "c")
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("d"), Session: 1}))
+		scene.Queue(t, c, "b", "c")
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("d"), Session: 1}))
 		c.Rotate(1, reconnect.Advice{})
-		next := s.wantDial().accept()
-		require.Empty(t, texts(next))
+		next := s.WantDial().Accept()
+		require.Empty(t, scene.Texts(next))
 		old.Release()
 		synctest.Wait()
-		require.Equal(t, []string{"a", "d"}, texts(old))
-		require.Equal(t, []string{"b", "c"}, texts(next))
-		require.Len(t, log.all(), 4)
+		require.Equal(t, []string{"a", "d"}, scene.Texts(old))
+		require.Equal(t, []string{"b", "c"}, scene.Texts(next))
+		require.Len(t, log.All(), 4)
 	})
 }
 
 // What goes by the next session does not wait for all that is for the old one.
 func TestTheQueueMovesThoughTheOldSessionIsPaced(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownFail)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownFail)
 		o.Pace, o.Rotate.Drain = budget.Window{N: 1, Per: time.Minute}, time.Hour
-		c := s.open(o)
-		old := s.wantDial().acceptHeld()
-		queue(t, c, "a")
+		c := s.Open(o)
+		old := s.WantDial().AcceptHeld()
+		scene.Queue(t, c, "a")
 		synctest.Wait() // a is being written
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Session: 1}))
-		queue(t, c, "c")
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("b"), Session: 1}))
+		scene.Queue(t, c, "c")
 		c.Rotate(1, reconnect.Advice{})
-		next := s.wantDial().accept()
+		next := s.WantDial().Accept()
 		old.Release()
 		synctest.Wait()
-		require.Equal(t, []string{"a"}, texts(old))
-		require.Equal(t, []string{"c"}, texts(next))
+		require.Equal(t, []string{"a"}, scene.Texts(old))
+		require.Equal(t, []string{"c"}, scene.Texts(next))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, []string{"a", "b"}, texts(old))
+		require.Equal(t, []string{"a", "b"}, scene.Texts(old))
 	})
 }
 
 // A message that the old session could not write is written by the next, unless it was begun.
 func TestWhatTheOldSessionDidNotWriteGoesByTheNext(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownFail)
-		c := s.open(o)
-		old := s.wantDial().acceptHeld()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownFail)
+		c := s.Open(o)
+		old := s.WantDial().AcceptHeld()
 		a, b := make(chan error, 1), make(chan error, 1)
-		go func() { a <- c.Write(context.Background(), text("a")) }()
+		go func() { a <- c.Write(context.Background(), scene.Text("a")) }()
 		synctest.Wait()
-		go func() { b <- c.Write(context.Background(), text("b")) }()
+		go func() { b <- c.Write(context.Background(), scene.Text("b")) }()
 		synctest.Wait()
 		c.Rotate(1, reconnect.Advice{})
-		next := s.wantDial().accept()
-		old.Fail(errLost)
+		next := s.WantDial().Accept()
+		old.Fail(scene.ErrLost)
 		synctest.Wait()
 		require.ErrorContains(t, <-a, "unknown")
 		require.NoError(t, <-b)
-		require.Equal(t, []string{"b"}, texts(next))
+		require.Equal(t, []string{"b"}, scene.Texts(next))
 	})
 }
 
 // breaking returns options under which a session is closed before the next is dialed.
 func breaking(down reconnect.WhenDown) *reconnect.Options {
-	o, _ := sending(down)
+	o, _ := scene.Sending(down)
 	o.Rotate.Overlap = reconnect.OverlapBreakFirst
 	return o
 }
@@ -143,18 +127,18 @@ func breaking(down reconnect.WhenDown) *reconnect.Options {
 // While there is no session on purpose, messages wait, though otherwise they would fail.
 func TestMessagesWaitWhileASessionIsReplaced(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			c := s.open(breaking(down))
-			s.wantDial().accept()
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			c := s.Open(breaking(down))
+			s.WantDial().Accept()
 			c.Rotate(1, reconnect.Advice{})
-			d := s.wantDial()
+			d := s.WantDial()
 			done := make(chan error, 1)
-			go func() { done <- c.Write(context.Background(), text("a")) }()
+			go func() { done <- c.Write(context.Background(), scene.Text("a")) }()
 			synctest.Wait()
-			queue(t, c, "b")
-			next := d.accept()
+			scene.Queue(t, c, "b")
+			next := d.Accept()
 			require.NoError(t, <-done)
-			require.ElementsMatch(t, []string{"a", "b"}, texts(next))
+			require.ElementsMatch(t, []string{"a", "b"}, scene.Texts(next))
 		})
 	}
 }
@@ -162,17 +146,17 @@ func TestMessagesWaitWhileASessionIsReplaced(t *testing.T) {
 // A Write and an AwaitSession that come just when the next session becomes ready find it, or wait
 // for it. Where they meet it is up to the scheduler, so there are many.
 func TestNothingFailsWhenTheNextSessionBecomesReady(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		const callers = 50
-		c := s.open(breaking(reconnect.WhenDownFail))
-		s.wantDial().accept()
+		c := s.Open(breaking(reconnect.WhenDownFail))
+		s.WantDial().Accept()
 		for session := range uint64(10) {
 			c.Rotate(session+1, reconnect.Advice{})
-			d := s.wantDial()
+			d := s.WantDial()
 			var all sync.WaitGroup
 			for range callers {
 				all.Go(func() {
-					if err := c.Write(context.Background(), text("a")); err != nil {
+					if err := c.Write(context.Background(), scene.Text("a")); err != nil {
 						t.Error(err)
 					}
 					if n, err := c.AwaitSession(context.Background()); err != nil || n != session+2 {
@@ -180,9 +164,9 @@ func TestNothingFailsWhenTheNextSessionBecomesReady(t *testing.T) {
 					}
 				})
 			}
-			next := d.accept()
+			next := d.Accept()
 			all.Wait()
-			require.Len(t, texts(next), callers)
+			require.Len(t, scene.Texts(next), callers)
 			synctest.Wait()
 		}
 	})
@@ -192,32 +176,32 @@ func TestNothingFailsWhenTheNextSessionBecomesReady(t *testing.T) {
 func TestMessagesDoNotWaitForADialThatFailsOrTakesLong(t *testing.T) {
 	for name, late := range map[string]bool{"fails": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o, log := sending(reconnect.WhenDownFail)
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o, log := scene.Sending(reconnect.WhenDownFail)
 				o.Rotate.Overlap = reconnect.OverlapBreakFirst
-				c := s.open(o)
-				s.wantDial().accept()
+				c := s.Open(o)
+				s.WantDial().Accept()
 				c.Rotate(1, reconnect.Advice{})
-				d := s.wantDial()
+				d := s.WantDial()
 				done := make(chan error, 1)
-				go func() { done <- c.Write(context.Background(), text("a")) }()
+				go func() { done <- c.Write(context.Background(), scene.Text("a")) }()
 				synctest.Wait()
-				queue(t, c, "b")
+				scene.Queue(t, c, "b")
 				if late {
 					time.Sleep(5 * time.Second)
 				} else {
-					d.refuse(errLost)
+					d.Refuse(scene.ErrLost)
 				}
 				require.ErrorIs(t, <-done, reconnect.ErrNotReady)
 				synctest.Wait()
-				require.Equal(t, reconnect.FateDropped, log.all()[0].Fate)
-				require.ErrorIs(t, c.Send(out("c")), reconnect.ErrNotReady)
+				require.Equal(t, reconnect.FateDropped, log.All()[0].Fate)
+				require.ErrorIs(t, c.Send(scene.Out("c")), reconnect.ErrNotReady)
 				if late {
-					require.Less(t, s.now(), 6*time.Second)
-					d.accept()
+					require.Less(t, s.Now(), 6*time.Second)
+					d.Accept()
 				} else {
 					require.Equal(t, uint64(1), c.Stats().RotationsFailed)
-					s.wantDial().accept()
+					s.WantDial().Accept()
 				}
 				require.Equal(t, reconnect.StateReady, c.State())
 			})
@@ -227,15 +211,15 @@ func TestMessagesDoNotWaitForADialThatFailsOrTakesLong(t *testing.T) {
 
 // A Conn that ends by itself meanwhile leaves no Write waiting.
 func TestAWriteThatWaitsForTheNextSessionEndsWithTheConn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(breaking(reconnect.WhenDownFail))
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(breaking(reconnect.WhenDownFail))
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		d := s.wantDial()
+		d := s.WantDial()
 		done := make(chan error, 1)
-		go func() { done <- c.Write(context.Background(), text("a")) }()
+		go func() { done <- c.Write(context.Background(), scene.Text("a")) }()
 		synctest.Wait()
-		d.refuse(backoff.Permanent(errLost))
+		d.Refuse(backoff.Permanent(scene.ErrLost))
 		require.Error(t, <-done)
 		<-c.Done()
 	})
@@ -244,70 +228,70 @@ func TestAWriteThatWaitsForTheNextSessionEndsWithTheConn(t *testing.T) {
 // A Write that waits for its turn by the old session goes by the next one.
 func TestARotationDoesNotLoseAWriteThatThePaceHolds(t *testing.T) {
 	for _, way := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapBreakFirst} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			o := rotating(way)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.Rotating(way)
 			o.Pace = budget.Window{N: 1, Per: time.Minute}
-			c := s.open(&o)
-			s.wantDial().accept()
-			require.NoError(t, c.Write(t.Context(), text("a")))
+			c := s.Open(&o)
+			s.WantDial().Accept()
+			require.NoError(t, c.Write(t.Context(), scene.Text("a")))
 			failed := make(chan error, 1)
-			go func() { failed <- c.Write(t.Context(), text("b")) }()
+			go func() { failed <- c.Write(t.Context(), scene.Text("b")) }()
 			synctest.Wait()
 			c.Rotate(1, reconnect.Advice{})
-			next := s.wantDial().accept()
+			next := s.WantDial().Accept()
 			require.NoError(t, <-failed)
-			require.Equal(t, []string{"b"}, texts(next))
+			require.Equal(t, []string{"b"}, scene.Texts(next))
 		})
 	}
 }
 
 // A Write that stands in a batch behind a message whose fate is unknown was not begun, and goes by the next session.
 func TestARotationDoesNotLoseAWriteOfABatch(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Transport: true}
-		o, log := sending(reconnect.WhenDownFail)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = conntest.FakeOptions{Transport: true}
+		o, log := scene.Sending(reconnect.WhenDownFail)
 		o.Rotate.Overlap, o.Pace = reconnect.OverlapBreakFirst, budget.Window{N: 2, Per: time.Minute}
-		c := s.open(o)
-		old := s.wantDial().accept()
-		queue(t, c, "a", "b")
+		c := s.Open(o)
+		old := s.WantDial().Accept()
+		scene.Queue(t, c, "a", "b")
 		synctest.Wait()
-		queue(t, c, "c")
+		scene.Queue(t, c, "c")
 		done := make(chan error, 1)
-		go func() { done <- c.Write(context.Background(), text("d")) }()
+		go func() { done <- c.Write(context.Background(), scene.Text("d")) }()
 		synctest.Wait()
 		old.Hold()
 		time.Sleep(time.Minute)
 		synctest.Wait() // c and d are being written, at once
 		c.Rotate(1, reconnect.Advice{})
-		next := s.wantDial().accept()
+		next := s.WantDial().Accept()
 		require.NoError(t, <-done)
-		require.Equal(t, []string{"d"}, texts(next))
-		log.want(t, "a: written 1", "b: written 1", "c: unknown 1")
+		require.Equal(t, []string{"d"}, scene.Texts(next))
+		log.Want(t, "a: written 1", "b: written 1", "c: unknown 1")
 	})
 }
 
 // A message of a session that opens may be answered by that session, which then is written when
 // the session is ready.
 func TestAWriteToTheSessionThatOpensWaitsForIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		open := make(chan struct{})
-		o := rotating(reconnect.OverlapMix)
+		o := scene.Rotating(reconnect.OverlapMix)
 		o.WhenDown = reconnect.WhenDownWait
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 2 {
-				op.Deliver(text("q"))
+				op.Deliver(scene.Text("q"))
 				<-open
 			}
 			return nil
 		}
-		c, old, next := overlapping(s, &o)
-		wantMessage(t, c, 2, "q")
+		c, old, next := scene.Overlapping(s, &o)
+		scene.WantMessage(t, c, 2, "q")
 		failed := make(chan error, 1)
-		go func() { failed <- c.WriteTo(t.Context(), 2, text("a")) }()
+		go func() { failed <- c.WriteTo(t.Context(), 2, scene.Text("a")) }()
 		synctest.Wait()
 		close(open)
 		require.NoError(t, <-failed)
-		require.Equal(t, []string{"a"}, texts(next))
-		require.Empty(t, texts(old))
+		require.Equal(t, []string{"a"}, scene.Texts(next))
+		require.Empty(t, scene.Texts(old))
 	})
 }
