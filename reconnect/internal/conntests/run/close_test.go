@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // stuckConn is a connection whose Close blocks until release is closed, as that of a client that
@@ -22,8 +23,8 @@ type stuckConn struct{ release chan struct{} }
 func (c stuckConn) Close() error { <-c.release; return nil }
 
 // closeReports returns a Trace that notes in reports what SlowHandler and Overdue report.
-func closeReports(reports *notes) *reconnect.Trace {
-	note := func(kind, what string, since time.Duration) { reports.add(fmt.Sprint(kind, " ", what, " ", since)) }
+func closeReports(reports *scene.Notes) *reconnect.Trace {
+	note := func(kind, what string, since time.Duration) { reports.Add(fmt.Sprint(kind, " ", what, " ", since)) }
 	return &reconnect.Trace{
 		SlowHandler: func(e reconnect.SlowHandler) { note("slow", e.What, e.Since) },
 		Overdue:     func(e reconnect.Overdue) { note("overdue", e.What, e.Since) },
@@ -55,7 +56,7 @@ func TestStuckCloseIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				stuck, reports := stuckConn{make(chan struct{})}, new(notes)
+				stuck, reports := stuckConn{make(chan struct{})}, new(scene.Notes)
 				ctx, cancel := context.WithCancel(t.Context())
 				dial := func(ctx context.Context) (stuckConn, error) {
 					if c.dial != nil {
@@ -67,7 +68,7 @@ func TestStuckCloseIsReported(t *testing.T) {
 					if c.serve != nil {
 						return c.serve(ctx)
 					}
-					return errLost
+					return scene.ErrLost
 				}
 				o := &reconnect.RunOptions{Trace: closeReports(reports)}
 				var run sync.WaitGroup
@@ -77,7 +78,7 @@ func TestStuckCloseIsReported(t *testing.T) {
 					cancel()
 				}
 				time.Sleep(c.wait)
-				require.Equal(t, c.want, reports.all())
+				require.Equal(t, c.want, reports.All())
 				cancel()
 				close(stuck.release)
 				run.Wait()
@@ -97,9 +98,9 @@ func TestHookThatDoesNotReturnLeavesNothingOpen(t *testing.T) {
 		} {
 			t.Run(hook+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					g, c := &gate{}, &runConn{}
-					dial := func(context.Context) (*runConn, error) { return c, nil }
-					serve := func(_ context.Context, _ *runConn, s *reconnect.Session) error {
+					g, c := &scene.Gate{}, &scene.RunConn{}
+					dial := func(context.Context) (*scene.RunConn, error) { return c, nil }
+					serve := func(_ context.Context, _ *scene.RunConn, s *reconnect.Session) error {
 						s.Ready()
 						return io.EOF
 					}
@@ -111,8 +112,8 @@ func TestHookThatDoesNotReturnLeavesNothingOpen(t *testing.T) {
 						_ = reconnect.Run(t.Context(), dial, serve, o)
 					}()
 					<-ended
-					require.True(t, c.closed)
-					require.Len(t, g.all(), 2)
+					require.True(t, c.Closed)
+					require.Len(t, g.All(), 2)
 				})
 			})
 		}

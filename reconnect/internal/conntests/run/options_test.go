@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // New names the option that is wrong.
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
-	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
+	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, scene.ErrLost })
 	push := func(context.Context, reconnect.Message) {}
 	probe := func(context.Context, func(conn.Message) error) error { return nil }
-	idle := func() conn.Message { return text("x") }
+	idle := func() conn.Message { return scene.Text("x") }
 	for want, o := range map[string]*reconnect.Options{
 		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
 		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
@@ -38,7 +39,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"ProbeEvery is 30ns":      {Liveness: reconnect.Liveness{ProbeEvery: 30}},
 		"KeepAlive.Every is 8ns":  {KeepAlive: reconnect.KeepAlive{Every: 8, Message: idle}},
 		"Options.Run.Kick":        {Run: reconnect.RunOptions{Kick: make(chan struct{})}},
-		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &gate{}}},
+		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &scene.Gate{}}},
 		"RunOptions.Host \"h.e\"": {Run: reconnect.RunOptions{Host: "h.e"}},
 	} {
 		c, err := reconnect.New(dial, o)
@@ -71,7 +72,7 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Expected: func(time.Time) bool { return true }}}},
 		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Limit: -1, Expected: func(time.Time) bool { return true }}}},
 	} {
-		_, err := reconnect.New(newScene(t), &test.o)
+		_, err := reconnect.New(scene.New(t), &test.o)
 		require.ErrorContains(t, err, test.want)
 	}
 }
@@ -87,9 +88,9 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 	for name, index := range options {
 		for _, value := range []int64{0, 1, -1, math.MaxInt64, math.MinInt64} {
 			t.Run(fmt.Sprint(name, " ", value), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
-					s.fake = alive
-					o, _ := sending(reconnect.WhenDownKeep)
+				scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+					s.Fake = scene.Alive
+					o, _ := scene.Sending(reconnect.WhenDownKeep)
 					number := reflect.ValueOf(o).Elem().FieldByIndex(index)
 					if number.OverflowInt(value) { // a 32-bit system has other extremes
 						value >>= 32
@@ -104,7 +105,7 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 						require.True(t, value < 0 || value == 1 && interval, value)
 						return
 					}
-					defer closeAndWait(c)
+					defer scene.CloseAndWait(c)
 					if name == "Stall.Limit" || name == "OpenTimeout" {
 						return // because with 1 ns no session lasts
 					}
@@ -112,11 +113,11 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 						return // because with the largest number the first dial is centuries away
 					}
 					// The Conn redials, receives, sends and ends.
-					s.wantDial().refuse(errLost)
-					peer := s.wantDial().accept()
-					deliver(peer, 1, 2)
-					wantMessage(t, c, 1, "1")
-					err = c.Send(out("a"))
+					s.WantDial().Refuse(scene.ErrLost)
+					peer := s.WantDial().Accept()
+					scene.Deliver(peer, 1, 2)
+					scene.WantMessage(t, c, 1, "1")
+					err = c.Send(scene.Out("a"))
 					if name != "Outbox.Age" && name != "Outbox.Bytes" && name != "Outbox.Messages" {
 						require.NoError(t, err)
 					}

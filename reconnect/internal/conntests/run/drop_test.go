@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of run.go that are about a server that accepts connections and soon drops them.
@@ -24,9 +25,9 @@ import (
 func TestADroppedSessionIsLikeARefusedDial(t *testing.T) {
 	policies := map[string]backoff.Policy{"default": nil, "short": &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second}}
 	for name, s := range map[string]dropping{
-		"dropped at once":     {0, errLost},
-		"dropped after 0.5 s": {time.Second / 2, errLost},
-		"dropped before 2 s":  {2*time.Second - 1, errLost},
+		"dropped at once":     {0, scene.ErrLost},
+		"dropped after 0.5 s": {time.Second / 2, scene.ErrLost},
+		"dropped before 2 s":  {2*time.Second - 1, scene.ErrLost},
 		"too big":             {5 * time.Second, &conn.TooBigError{Limit: 1}},
 		"too big, later":      {time.Minute, &conn.TooBigError{Limit: 1}},
 		"a broken frame":      {5 * time.Second, &conn.ProtocolError{Err: io.ErrNoProgress}},
@@ -44,8 +45,8 @@ func TestADroppedSessionIsLikeARefusedDial(t *testing.T) {
 
 // A session of 2 s is worth more than a refusal.
 func TestASessionOfTwoSecondsIsNotLikeARefusedDial(t *testing.T) {
-	want := dropping{-1, errLost}.waits(t, nil, run)
-	s := dropping{2 * time.Second, errLost}
+	want := dropping{-1, scene.ErrLost}.waits(t, nil, run)
+	s := dropping{2 * time.Second, scene.ErrLost}
 	require.NotEqual(t, want, s.waits(t, nil, run))
 	require.Equal(t, s.waits(t, nil, run), s.waits(t, nil, keep))
 }
@@ -90,7 +91,7 @@ func (s dropping) waits(t *testing.T, policy backoff.Policy, by supervisor) (wai
 		lost := time.Now()
 		err := by(s, func() error {
 			if len(waits) == 40 {
-				return backoff.Permanent(errLost)
+				return backoff.Permanent(scene.ErrLost)
 			}
 			waits = append(waits, time.Since(lost))
 			lost = time.Now().Add(max(s.ready, 0))
@@ -99,7 +100,7 @@ func (s dropping) waits(t *testing.T, policy backoff.Policy, by supervisor) (wai
 			}
 			return nil
 		}, reconnect.RunOptions{Policy: policy, Rand: rand.NewPCG(1, 2)})
-		require.ErrorIs(t, err, errLost)
+		require.ErrorIs(t, err, scene.ErrLost)
 	})
 	return waits
 }

@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"math/rand/v2"
@@ -9,47 +9,50 @@ import (
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 14: Classify is called once for each failure.
 func TestClassifyIsAskedOncePerFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		asked := 0
 		o.Run.Classify = func(error) backoff.Verdict {
 			asked++
 			return backoff.Verdict{Class: backoff.ClassRetry}
 		}
-		s.open(&o)
-		s.wantDial().refuse(errLost)
-		s.wantDial().accept().Fail(errLost)
-		s.wantDial()
+		s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
+		s.WantDial().Accept().Fail(scene.ErrLost)
+		s.WantDial()
 		require.Equal(t, 2, asked)
 	})
 }
 
 // Promise 9: if Classify returns ClassOK for an error, the class is ClassRetry.
 func TestAnErrorIsNeverASuccess(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		var classes []backoff.Class
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{} }
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { classes = append(classes, w.Verdict.Class) }}
-		s.open(&o)
-		s.wantDial().refuse(errLost)
-		s.wantDial()
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) {
+			classes = append(classes, w.Verdict.Class)
+		}}
+		s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
+		s.WantDial()
 		require.Equal(t, []backoff.Class{backoff.ClassRetry}, classes)
 	})
 }
 
 // Promise 9: no Retry-After is longer than an hour.
 func TestRetryAfterIsClampedAtAnHour(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(0))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(0))
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{RetryAfter: 1 << 60} }
-		s.open(&o)
-		s.wantDial().refuse(errLost)
-		require.Equal(t, time.Hour, s.wantDial().at)
+		s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
+		require.Equal(t, time.Hour, s.WantDial().At)
 	})
 }
 
@@ -57,11 +60,11 @@ func TestRetryAfterIsClampedAtAnHour(t *testing.T) {
 // waits.
 func TestEqualSourcesGiveEqualWaits(t *testing.T) {
 	at := func() (at time.Duration) {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			o := reconnect.Options{Run: reconnect.RunOptions{Rand: rand.NewPCG(1, 2)}}
-			s.open(&o)
-			s.wantDial().refuse(errLost)
-			at = s.wantDial().at
+			s.Open(&o)
+			s.WantDial().Refuse(scene.ErrLost)
+			at = s.WantDial().At
 		})
 		return at
 	}

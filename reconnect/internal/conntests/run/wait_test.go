@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -18,25 +18,26 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of run.go that are about waits: how they grow, when they start again, and that a herd is spread.
 
 // Promise 3: a server that accepts and drops sees growing waits.
 func TestWaitsGrowWhenSessionsAreDroppedAtOnce(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(doubling{})
-		_, peer := s.ready(&o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Doubling{})
+		_, peer := s.Ready(&o)
 		wait := time.Second
-		if s.form.overlap == reconnect.OverlapBreakFirst {
+		if s.Form.Overlap == reconnect.OverlapBreakFirst {
 			wait *= 2 // because the session that was closed first was as short
 		}
 		for range 4 {
-			lost := s.now()
-			peer.Fail(errLost)
-			d := s.wantDial()
-			require.Equal(t, lost+wait, d.at)
-			peer = d.accept()
+			lost := s.Now()
+			peer.Fail(scene.ErrLost)
+			d := s.WantDial()
+			require.Equal(t, lost+wait, d.At)
+			peer = d.Accept()
 			wait *= 2
 		}
 	})
@@ -44,77 +45,77 @@ func TestWaitsGrowWhenSessionsAreDroppedAtOnce(t *testing.T) {
 
 // Promise 3.
 func TestWaitsStartAgainAfterAStableSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(doubling{})
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Doubling{})
 		o.Run.StableAfter = 10 * time.Second
-		_, d := s.down(&o)
-		tries := d.try.Number
-		d.refuse(errLost)
-		s.wantDial().refuse(errLost)
-		d = s.wantDial()
-		waited := d.at
+		_, d := s.Down(&o)
+		tries := d.Try.Number
+		d.Refuse(scene.ErrLost)
+		s.WantDial().Refuse(scene.ErrLost)
+		d = s.WantDial()
+		waited := d.At
 		require.GreaterOrEqual(t, waited, 3*time.Second)
-		require.Equal(t, tries+2, d.try.Number)
-		peer := d.accept()
+		require.Equal(t, tries+2, d.Try.Number)
+		peer := d.Accept()
 		time.Sleep(10 * time.Second)
-		peer.Fail(errLost)
-		d = s.wantDial()
-		require.Equal(t, waited+11*time.Second, d.at, "the first wait again")
-		require.Equal(t, 1, d.try.Number)
+		peer.Fail(scene.ErrLost)
+		d = s.WantDial()
+		require.Equal(t, waited+11*time.Second, d.At, "the first wait again")
+		require.Equal(t, 1, d.Try.Number)
 	})
 }
 
 // Promise 3: a session that was ready for less than the wait before it is not stable.
 func TestASessionShorterThanItsWaitIsNotStable(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(doubling{})
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Doubling{})
 		o.Run.StableAfter = time.Second
-		s.open(&o)
+		s.Open(&o)
 		for range 5 {
-			s.wantDial().refuse(errLost)
+			s.WantDial().Refuse(scene.ErrLost)
 		}
-		d := s.wantDial() // after 1+2+4+8+16 s
-		require.Equal(t, 31*time.Second, d.at)
-		peer := d.accept()
+		d := s.WantDial() // after 1+2+4+8+16 s
+		require.Equal(t, 31*time.Second, d.At)
+		peer := d.Accept()
 		time.Sleep(5 * time.Second)
-		peer.Fail(errLost)
-		require.Equal(t, (31+5+32)*time.Second, s.wantDial().at)
+		peer.Fail(scene.ErrLost)
+		require.Equal(t, (31+5+32)*time.Second, s.WantDial().At)
 	})
 }
 
 // Promise 3: a session that was ready for less than StableAfter is not stable, though the wait
 // before it was shorter still. It makes the outage younger by 30 s.
 func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(doubling{})
-		s.open(&o)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Doubling{})
+		s.Open(&o)
 		for range 6 {
-			s.wantDial().refuse(errLost)
+			s.WantDial().Refuse(scene.ErrLost)
 		}
-		peer := s.wantDial().accept()
-		require.Equal(t, 63*time.Second, s.now())
+		peer := s.WantDial().Accept()
+		require.Equal(t, 63*time.Second, s.Now())
 		time.Sleep(10*time.Second - 1)
-		peer.Fail(errLost)
-		d := s.wantDial()
-		require.Equal(t, (63+10+64)*time.Second-1, d.at, "10 s by default, so this wait is the seventh")
-		peer = d.accept()
+		peer.Fail(scene.ErrLost)
+		d := s.WantDial()
+		require.Equal(t, (63+10+64)*time.Second-1, d.At, "10 s by default, so this wait is the seventh")
+		peer = d.Accept()
 		time.Sleep(64 * time.Second)
-		peer.Fail(errLost)
-		require.Equal(t, (63+10+64+64+1)*time.Second-1, s.wantDial().at)
+		peer.Fail(scene.ErrLost)
+		require.Equal(t, (63+10+64+64+1)*time.Second-1, s.WantDial().At)
 	})
 }
 
 // Promise 3: a session of 2 s ends an outage that is not older than 30 s.
 func TestShortSessionsEndAYoungOutage(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(doubling{})
-		_, d := s.down(&o)
-		d.refuse(errLost)
-		d = s.wantDial()
-		peer := d.accept()
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Doubling{})
+		_, d := s.Down(&o)
+		d.Refuse(scene.ErrLost)
+		d = s.WantDial()
+		peer := d.Accept()
 		time.Sleep(3 * time.Second)
-		peer.Fail(errLost)
-		require.Equal(t, d.at+4*time.Second, s.wantDial().at, "the first wait again")
+		peer.Fail(scene.ErrLost)
+		require.Equal(t, d.At+4*time.Second, s.WantDial().At, "the first wait again")
 	})
 }
 
@@ -133,7 +134,7 @@ func TestOnlyReadinessCountsAsStable(t *testing.T) {
 		}, func(context.Context, io.Closer, *reconnect.Session) error {
 			time.Sleep(time.Hour)
 			return nil
-		}, &reconnect.RunOptions{Policy: doubling{}})
+		}, &reconnect.RunOptions{Policy: scene.Doubling{}})
 		require.ErrorIs(t, err, io.ErrNoProgress)
 		require.Equal(t, []time.Duration{0, time.Hour + time.Second, 2*time.Hour + 3*time.Second, 3*time.Hour + 7*time.Second}, dials)
 	})
@@ -141,38 +142,38 @@ func TestOnlyReadinessCountsAsStable(t *testing.T) {
 
 // Promise 3: the count of tries starts again after a stable session, and only then.
 func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		var tries []int
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { tries = append(tries, w.Try) }}
-		c, d := s.down(&o)
-		first := d.try.Number
+		c, d := s.Down(&o)
+		first := d.Try.Number
 		tries = nil
-		d.refuse(errLost)
-		s.wantDial().accept().Fail(errLost)
+		d.Refuse(scene.ErrLost)
+		s.WantDial().Accept().Fail(scene.ErrLost)
 		synctest.Wait()
 		require.Equal(t, first+1, c.Status().Try)
-		peer := s.wantDial().accept()
+		peer := s.WantDial().Accept()
 		time.Sleep(time.Minute)
-		peer.Fail(errLost)
-		s.wantDial().refuse(errLost)
-		s.wantDial()
+		peer.Fail(scene.ErrLost)
+		s.WantDial().Refuse(scene.ErrLost)
+		s.WantDial()
 		require.Equal(t, []int{first + 1, first + 2, 1, 2}, tries)
 	})
 }
 
 func TestThePolicyGetsTheAgeOfTheOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var elapsed []time.Duration
-		o := withPolicy(elapsedPolicy{&elapsed})
-		s.open(&o)
-		d := s.wantDial()
+		o := scene.WithPolicy(elapsedPolicy{&elapsed})
+		s.Open(&o)
+		d := s.WantDial()
 		time.Sleep(3 * time.Second)
-		d.refuse(errLost)
-		peer := s.wantDial().accept()
+		d.Refuse(scene.ErrLost)
+		peer := s.WantDial().Accept()
 		time.Sleep(time.Minute)
-		peer.Fail(errLost)
-		s.wantDial().refuse(errLost)
+		peer.Fail(scene.ErrLost)
+		s.WantDial().Refuse(scene.ErrLost)
 		require.Equal(t, []time.Duration{3 * time.Second, 0, time.Second}, elapsed)
 	})
 }
@@ -207,13 +208,13 @@ func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 		for range clients {
 			c, err := reconnect.New(dial, nil)
 			require.NoError(t, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		// Drop all at one instant.
 		for range clients {
-			(<-peers).Fail(errLost)
+			(<-peers).Fail(scene.ErrLost)
 		}
 		// Less than a tenth of them come back within the same 100 ms.
 		for range clients {
@@ -227,24 +228,24 @@ func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 // at once.
 func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
 	clients := 10_000
-	if testing.Short() || raceEnabled() {
+	if testing.Short() || scene.RaceEnabled() {
 		clients = 1_000 // the same code at a tenth of the time
 	}
-	withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
+	scene.WithWSServer(t, conntest.Discard, func(t *testing.T, server *scene.WSServer) {
 		conns := make([]*reconnect.Conn, clients)
 		for i := range conns {
-			conns[i] = server.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
+			conns[i] = server.Open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
 		}
 		for _, c := range conns {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		}
-		server.network.ResetAll(wsAddr)
+		server.Network.ResetAll(scene.WSAddr)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		for _, c := range conns {
 			require.Equal(t, reconnect.StateReady, c.State())
 		}
-		dials := server.network.Dials(wsAddr)[clients:]
+		dials := server.Network.Dials(scene.WSAddr)[clients:]
 		require.Len(t, dials, clients)
 		require.Less(t, conntest.Peak(dials, 100*time.Millisecond), clients/10)
 	})
@@ -252,30 +253,30 @@ func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
 
 // Promise 9: the jittered wait is added to Retry-After.
 func TestRetryAfterIsAddedToTheWait(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c, d := s.down(&o)
-		d.refuse(backoff.RetryAfter(errLost, 7*time.Second))
-		require.Equal(t, s.start().Add(8*time.Second), c.Status().Next)
-		require.Equal(t, 8*time.Second, s.wantDial().at)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c, d := s.Down(&o)
+		d.Refuse(backoff.RetryAfter(scene.ErrLost, 7*time.Second))
+		require.Equal(t, s.Start().Add(8*time.Second), c.Status().Next)
+		require.Equal(t, 8*time.Second, s.WantDial().At)
 	})
 }
 
 // Promise 3: the wait before a session includes what a server asked for.
 func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var ends []reconnect.SessionDone
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e) }}
-		s.open(&o)
-		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Minute))
-		peer := s.wantDial().accept()
+		s.Open(&o)
+		s.WantDial().Refuse(backoff.RetryAfter(scene.ErrLost, 10*time.Minute))
+		peer := s.WantDial().Accept()
 		time.Sleep(10 * time.Minute)
-		peer.Fail(errLost)
-		peer = s.wantDial().accept() // after 1 s
+		peer.Fail(scene.ErrLost)
+		peer = s.WantDial().Accept() // after 1 s
 		time.Sleep(10 * time.Second)
-		peer.Fail(errLost)
-		s.wantDial()
+		peer.Fail(scene.ErrLost)
+		s.WantDial()
 		require.False(t, ends[0].Stable, "ready for 10m after a wait of 10m1s")
 		require.True(t, ends[1].Stable)
 	})
@@ -297,13 +298,17 @@ func TestRetryAfterIsObeyedAndJittered(t *testing.T) {
 	} {
 		for _, code := range []int{429, 503} {
 			t.Run(http.StatusText(code)+" "+name, func(t *testing.T) {
-				withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+				scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
 					// All clients dial, and the server asks them to wait.
-					server.Next(conntest.Status(code, header(server.start)))
+					server.Next(conntest.Status(code, header(server.Started)))
 					var last *reconnect.Conn
 					for range clients {
-						server.dialer = &dialer.WebSocket{URL: server.dialer.URL, DialContext: server.network.DialContext} // so that each is like a program of its own
-						last = server.open(t, nil)
+						// A new Dialer, so that each client is like a program of its own.
+						server.Dialer = &dialer.WebSocket{
+							URL:         server.Dialer.URL,
+							DialContext: server.Network.DialContext,
+						}
+						last = server.Open(t, nil)
 					}
 					// The error of a dial has the time.
 					synctest.Wait()
@@ -313,9 +318,9 @@ func TestRetryAfterIsObeyedAndJittered(t *testing.T) {
 					// They come back, none too early, and spread out.
 					server.Next()
 					time.Sleep(time.Minute)
-					again := server.network.Dials(wsAddr)[clients:]
+					again := server.Network.Dials(scene.WSAddr)[clients:]
 					require.Len(t, again, clients)
-					require.GreaterOrEqual(t, again[0].Sub(server.start), asked)
+					require.GreaterOrEqual(t, again[0].Sub(server.Started), asked)
 					require.Less(t, conntest.Peak(again, 100*time.Millisecond), clients/5)
 				})
 			})

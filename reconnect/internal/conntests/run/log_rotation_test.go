@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"strings"
@@ -9,28 +9,29 @@ import (
 
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // In the log a rotation that never succeeds does not look like an outage, and warns after three
 // dials. When the old session is lost, it is an outage.
 func TestLogWarnsOfRotationThatNeverSucceeds(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, b := s.openLogged(rotating(reconnect.OverlapHold))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, b := s.OpenLogged(scene.Rotating(reconnect.OverlapHold))
 		var old *conntest.Fake
 		for range 7 { // so that its number differs from that of its successors
 			if old != nil {
-				old.Fail(errLost)
+				old.Fail(scene.ErrLost)
 			}
-			old = s.wantDial().accept()
+			old = s.WantDial().Accept()
 		}
 		b.Reset()
 		c.Rotate(7, reconnect.Advice{})
 		for range 4 {
-			s.wantDial().refuse(errLost)
+			s.WantDial().Refuse(scene.ErrLost)
 		}
 		require.Equal(t, reconnect.StateReady, c.State())
 		var waits []string
-		for _, line := range lines(b) {
+		for _, line := range scene.Lines(b) {
 			if strings.Contains(line, "waiting") {
 				waits = append(waits, line)
 			}
@@ -42,11 +43,11 @@ func TestLogWarnsOfRotationThatNeverSucceeds(t *testing.T) {
 			`level=WARN msg="waiting to dial replacement" session=7 try=5 wait=1s verdict=retry cause=lost`,
 		}, waits)
 		b.Reset()
-		d := s.wantDial()
-		old.Fail(errLost)
+		d := s.WantDial()
+		old.Fail(scene.ErrLost)
 		synctest.Wait()
-		d.refuse(errLost)
+		d.Refuse(scene.ErrLost)
 		require.Contains(t, b.String(), `level=INFO msg="waiting to redial" try=6`)
-		s.wantDial().accept()
+		s.WantDial().Accept()
 	})
 }

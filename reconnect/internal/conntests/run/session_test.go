@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"bufio"
@@ -25,46 +25,49 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 func TestDowntimeCountsFromTheLastReadySession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 2 {
-				return errLost
+				return scene.ErrLost
 			}
 			return nil
 		}
 		var downtimes []time.Duration
-		o.Run.Trace = &reconnect.Trace{SessionStart: func(s *reconnect.Session) { downtimes = append(downtimes, s.Downtime) }}
-		s.open(&o)
-		peer := s.wantDial().accept()
+		o.Run.Trace = &reconnect.Trace{SessionStart: func(s *reconnect.Session) {
+			downtimes = append(downtimes, s.Downtime)
+		}}
+		s.Open(&o)
+		peer := s.WantDial().Accept()
 		time.Sleep(time.Hour)
-		peer.Fail(errLost)
-		s.wantDial().accept() // not ready
-		s.wantDial().accept()
+		peer.Fail(scene.ErrLost)
+		s.WantDial().Accept() // not ready
+		s.WantDial().Accept()
 		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second}, downtimes)
 	})
 }
 
 // Promise 12: SessionDone reports how long a session lasted, and for how long it was ready.
 func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(context.Context, *reconnect.Opening) error { time.Sleep(2 * time.Second); return nil }
 		var ends []reconnect.SessionDone
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e) }}
-		s.open(&o)
+		s.Open(&o)
 		for _, ready := range []time.Duration{9 * time.Second, 10 * time.Second} {
-			peer := s.wantDial().accept()
+			peer := s.WantDial().Accept()
 			time.Sleep(2*time.Second + ready)
-			peer.Fail(errLost)
+			peer.Fail(scene.ErrLost)
 			synctest.Wait()
 		}
 		require.Len(t, ends, 2)
 		for i, e := range ends {
-			require.ErrorIs(t, e.Cause, errLost)
+			require.ErrorIs(t, e.Cause, scene.ErrLost)
 			ends[i].Cause = nil
 		}
 		require.Equal(t, []reconnect.SessionDone{
@@ -77,16 +80,18 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 // SessionDone says of which kind the end was: what the error says, what the application asked for,
 // and that the Conn was closed, whatever the last error was.
 func TestSessionDoneTellsTheReason(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		var reasons []backoff.Reason
-		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { reasons = append(reasons, e.Reason) }}
-		c := s.open(&o)
-		s.wantDial().accept().Fail(io.EOF)
-		s.wantDial().accept().Fail(&conn.ProtocolError{})
-		s.wantDial().accept()
-		c.Redial(3, errLost)
-		s.wantDial().accept()
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) {
+			reasons = append(reasons, e.Reason)
+		}}
+		c := s.Open(&o)
+		s.WantDial().Accept().Fail(io.EOF)
+		s.WantDial().Accept().Fail(&conn.ProtocolError{})
+		s.WantDial().Accept()
+		c.Redial(3, scene.ErrLost)
+		s.WantDial().Accept()
 		require.NoError(t, c.Shutdown(t.Context()))
 		require.Equal(t, []backoff.Reason{
 			backoff.ReasonHangup, backoff.ReasonProtocol, backoff.ReasonRedial, backoff.ReasonShutdown,
@@ -96,11 +101,11 @@ func TestSessionDoneTellsTheReason(t *testing.T) {
 
 // The session has ended before OnSeam closes the Conn, so its reason stays what the seam says.
 func TestCloseInOnSeamKeepsReason(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
 		var seam reconnect.Seam
 		var done reconnect.SessionDone
-		c = s.open(&reconnect.Options{
+		c = s.Open(&reconnect.Options{
 			OnMessage: func(context.Context, reconnect.Message) {},
 			OnSeam: func(_ context.Context, s *reconnect.Seam) {
 				seam = *s
@@ -108,7 +113,7 @@ func TestCloseInOnSeamKeepsReason(t *testing.T) {
 			},
 			Run: reconnect.RunOptions{Trace: &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { done = e }}},
 		})
-		s.wantDial().accept().Fail(io.EOF)
+		s.WantDial().Accept().Fail(io.EOF)
 		<-c.Done()
 		require.Equal(t, backoff.ReasonHangup, seam.Reason)
 		require.Equal(t, backoff.ReasonHangup, done.Reason)
@@ -117,10 +122,10 @@ func TestCloseInOnSeamKeepsReason(t *testing.T) {
 
 // The next session of a rotation was lost before the OnSeam of the old one, for which it waits, closes the Conn.
 func TestCloseInOnSeamOfOldSessionKeepsReason(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
 		var reason backoff.Reason
-		o := rotating(reconnect.OverlapHold)
+		o := scene.Rotating(reconnect.OverlapHold)
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Close() }
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) {
@@ -128,10 +133,10 @@ func TestCloseInOnSeamOfOldSessionKeepsReason(t *testing.T) {
 				reason = e.Reason
 			}
 		}}
-		c = s.open(&o)
-		s.wantDial().accept()
+		c = s.Open(&o)
+		s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		next := s.wantDial().accept()
+		next := s.WantDial().Accept()
 		synctest.Wait()
 		next.Fail(io.EOF)
 		<-c.Done()
@@ -141,17 +146,17 @@ func TestCloseInOnSeamOfOldSessionKeepsReason(t *testing.T) {
 
 // The end of its context is why a session of Run ends, and so is Close for one of a Conn.
 func TestSessionDoneTellsThatWeEndedIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var reasons []backoff.Reason
 		trace := &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { reasons = append(reasons, e.Reason) }}
-		c := s.open(&reconnect.Options{Run: reconnect.RunOptions{Trace: trace}})
-		s.wantDial().accept()
-		closeAndWait(c)
+		c := s.Open(&reconnect.Options{Run: reconnect.RunOptions{Trace: trace}})
+		s.WantDial().Accept()
+		scene.CloseAndWait(c)
 		ctx, cancel := context.WithCancel(t.Context())
-		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return &runConn{}, nil },
-			func(context.Context, *runConn, *reconnect.Session) error {
+		_ = reconnect.Run(ctx, func(context.Context) (*scene.RunConn, error) { return &scene.RunConn{}, nil },
+			func(context.Context, *scene.RunConn, *reconnect.Session) error {
 				cancel()
-				return errLost
+				return scene.ErrLost
 			}, &reconnect.RunOptions{Trace: trace})
 		require.Equal(t, []backoff.Reason{backoff.ReasonShutdown, backoff.ReasonShutdown}, reasons)
 	})
@@ -162,8 +167,8 @@ func TestReadyCountsOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ready := 0
 		var end reconnect.SessionDone
-		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return &runConn{}, nil },
-			func(_ context.Context, _ *runConn, s *reconnect.Session) error {
+		_ = reconnect.Run(ctx, func(context.Context) (*scene.RunConn, error) { return &scene.RunConn{}, nil },
+			func(_ context.Context, _ *scene.RunConn, s *reconnect.Session) error {
 				s.Ready()
 				time.Sleep(time.Second)
 				s.Ready()
@@ -187,17 +192,17 @@ func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 			SessionDone:  func(reconnect.SessionDone) { events = append(events, "done") },
 		}
 		var first *reconnect.Session
-		serve := func(_ context.Context, _ *runConn, s *reconnect.Session) error {
+		serve := func(_ context.Context, _ *scene.RunConn, s *reconnect.Session) error {
 			if first == nil {
 				first = s
-				return errLost
+				return scene.ErrLost
 			}
 			first.Ready()
-			return backoff.Permanent(errLost)
+			return backoff.Permanent(scene.ErrLost)
 		}
-		err := reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return &runConn{}, nil }, serve,
-			&reconnect.RunOptions{Trace: trace})
-		require.ErrorIs(t, err, errLost)
+		dial := func(context.Context) (*scene.RunConn, error) { return &scene.RunConn{}, nil }
+		err := reconnect.Run(t.Context(), dial, serve, &reconnect.RunOptions{Trace: trace})
+		require.ErrorIs(t, err, scene.ErrLost)
 		require.Equal(t, []string{"done", "done"}, events)
 	})
 }
@@ -207,19 +212,19 @@ func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 func TestEachSessionLogsInOverTheWire(t *testing.T) {
 	// The server sends a message before and after its answer to the login.
 	say := func(ctx context.Context, c *websocket.Conn, s string) { c.Write(ctx, websocket.MessageText, []byte(s)) }
-	withWSServer(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+	scene.WithWSServer(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 		_, login, _ := c.Read(ctx)
 		say(ctx, c, "early")
 		say(ctx, c, "hello "+string(login))
 		say(ctx, c, "late")
 		conntest.Discard(ctx, c, r)
-	}, func(t *testing.T, server *wsServer) {
+	}, func(t *testing.T, server *scene.WSServer) {
 		// OnSession logs in, and delivers what comes before the answer.
 		var causes []error
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			causes = append(causes, op.Cause)
-			if err := op.Write(text("me")); err != nil {
+			if err := op.Write(scene.Text("me")); err != nil {
 				return err
 			}
 			for {
@@ -231,16 +236,16 @@ func TestEachSessionLogsInOverTheWire(t *testing.T) {
 			}
 		}
 		// The first session brings both messages.
-		c := server.ready(t, &o)
-		wantMessage(t, c, 1, "early")
-		wantMessage(t, c, 1, "late")
+		c := server.Ready(t, &o)
+		scene.WantMessage(t, c, 1, "early")
+		scene.WantMessage(t, c, 1, "late")
 		// After a reset there is a seam, and the second session brings both again.
-		server.network.ResetAll(wsAddr)
-		require.ErrorIs(t, wantSeam(t, c).Cause, syscall.ECONNRESET)
+		server.Network.ResetAll(scene.WSAddr)
+		require.ErrorIs(t, scene.WantSeam(t, c).Cause, syscall.ECONNRESET)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		wantMessage(t, c, 2, "early")
-		wantMessage(t, c, 2, "late")
+		scene.WantMessage(t, c, 2, "early")
+		scene.WantMessage(t, c, 2, "late")
 		// Each login knew why the session before had ended.
 		require.Len(t, causes, 2)
 		require.NoError(t, causes[0])
@@ -262,9 +267,9 @@ func TestMessagesOverTLS(t *testing.T) {
 		URL: "wss" + strings.TrimPrefix(server.URL, "https"),
 		TLS: server.Client().Transport.(*http.Transport).TLSClientConfig,
 	}
-	o := withPolicy(every(time.Millisecond))
+	o := scene.WithPolicy(scene.Every(time.Millisecond))
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-		if err := op.Write(text("me")); err != nil {
+		if err := op.Write(scene.Text("me")); err != nil {
 			return err
 		}
 		_, err := op.Read()
@@ -272,7 +277,7 @@ func TestMessagesOverTLS(t *testing.T) {
 	}
 	c, err := reconnect.New(d, &o)
 	require.NoError(t, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 
 	// Read the messages and seams of two sessions.
 	var got []string
@@ -321,9 +326,9 @@ func TestLinesOverTLS(t *testing.T) {
 	defer l.Close()
 	go serveLines(l)
 	// A client that trusts it, and logs in.
-	o := withPolicy(every(time.Millisecond))
+	o := scene.WithPolicy(scene.Every(time.Millisecond))
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-		if err := op.Write(text("me")); err != nil {
+		if err := op.Write(scene.Text("me")); err != nil {
 			return err
 		}
 		_, err := op.Read()
@@ -335,7 +340,7 @@ func TestLinesOverTLS(t *testing.T) {
 		TLS:     s.Client().Transport.(*http.Transport).TLSClientConfig,
 	}, &o)
 	require.NoError(t, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Three sessions bring three lines each, and end inside a fourth.
