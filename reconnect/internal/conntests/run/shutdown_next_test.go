@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -11,22 +11,23 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The next session of a rotation becomes ready while the old one does not answer the goodbye.
 func TestShutdownSaysGoodbyeToNextSession(t *testing.T) {
 	for name, mute := range map[string]bool{"answers": false, "mute": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				c := s.open(nil)
-				old := s.wantDial().accept()
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				c := s.Open(nil)
+				old := s.WantDial().Accept()
 				old.Mute()
 				c.Rotate(1, reconnect.Advice{})
-				d := s.wantDial()
+				d := s.WantDial()
 				go c.Shutdown(context.Background()) // returns when Done is closed
 				synctest.Wait()
-				next := d.accept()
+				next := d.Accept()
 				if mute {
 					next.Mute()
 				}
@@ -36,7 +37,7 @@ func TestShutdownSaysGoodbyeToNextSession(t *testing.T) {
 					require.True(t, closed)
 					require.Equal(t, 1000, code)
 				}
-				require.LessOrEqual(t, s.now(), 11*time.Second)
+				require.LessOrEqual(t, s.Now(), 11*time.Second)
 			})
 		})
 	}
@@ -56,8 +57,8 @@ func (c starter) StartClose(code int, _ string) error {
 // What comes by that next session before its answer is read, too, also if Shutdown is called again meanwhile.
 func TestNextSessionIsReadUntilItAnswersGoodbye(t *testing.T) {
 	for _, twice := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, _ *scene) {
-			old, next := conntest.NewFake(&alive), conntest.NewFake(&alive)
+		scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
+			old, next := conntest.NewFake(&scene.Alive), conntest.NewFake(&scene.Alive)
 			started, dials := make(chan int, 1), make(chan struct{})
 			c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 				dials <- struct{}{}
@@ -83,7 +84,7 @@ func TestNextSessionIsReadUntilItAnswersGoodbye(t *testing.T) {
 				go c.Shutdown(context.Background()) // likewise
 				synctest.Wait()
 			}
-			next.Deliver(text("a"), text("b"))
+			next.Deliver(scene.Text("a"), scene.Text("b"))
 			synctest.Wait()
 			next.Fail(&conn.CloseError{Code: 1000})
 			<-c.Done()

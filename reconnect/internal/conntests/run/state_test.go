@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -14,148 +14,149 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 12.
 func TestStateFollowsTheConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Minute))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Minute))
 		proceed := make(chan error)
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return <-proceed }
-		c := s.open(&o)
+		c := s.Open(&o)
 		require.Equal(t, reconnect.StateConnecting, c.State())
-		peer := s.wantDial().accept()
+		peer := s.WantDial().Accept()
 		require.Equal(t, reconnect.StateOpening, c.State())
 		proceed <- nil
 		synctest.Wait()
 		require.Equal(t, reconnect.StateReady, c.State())
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
 		st := c.Status()
 		require.Equal(t, reconnect.StateWaiting, st.State)
-		require.ErrorIs(t, st.Err, errLost)
+		require.ErrorIs(t, st.Err, scene.ErrLost)
 		require.Equal(t, uint64(1), st.Session)
 		require.Equal(t, time.Now().Add(time.Minute), st.Next)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		require.Equal(t, reconnect.StateClosed, c.State())
 	})
 }
 
 // Promise 12.
 func TestEachTryIsConnectingAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c := s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.Equal(t, time.Now(), c.Status().Since)
-		s.wantDial()
+		s.WantDial()
 		require.Equal(t, reconnect.StateConnecting, c.State())
 		require.Zero(t, c.Status().Next)
-		require.ErrorIs(t, c.Status().Err, errLost, "until there is better news")
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost, "until there is better news")
 	})
 }
 
 // The session that is replaced took three dials.
 func TestARotationCountsItsDialsFromOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
-		s.wantDial().refuse(errLost)
-		s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
+		s.WantDial().Refuse(scene.ErrLost)
+		s.WantDial().Accept()
 		require.Equal(t, 2, c.Status().Try)
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		require.Zero(t, c.Status().Try)
 	})
 }
 
 // The dial of the rotation goes on, and its supervisor has not judged the loss.
 func TestALossDuringARotationHasItsVerdictInTheStatus(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		old := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		s.wantDial()
-		old.Fail(backoff.Slow(errLost))
+		s.WantDial()
+		old.Fail(backoff.Slow(scene.ErrLost))
 		synctest.Wait()
-		require.ErrorIs(t, c.Status().Err, errLost)
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost)
 		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
-		require.ErrorIs(t, c.AwaitReady(t.Context()), errLost)
+		require.ErrorIs(t, c.AwaitReady(t.Context()), scene.ErrLost)
 	})
 }
 
 func TestADialThatHangsHoldsUpNobody(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		o.Run.Policy = every(time.Second)
-		c, d := s.hang(o)
-		defer d.refuse(errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownKeep)
+		o.Run.Policy = scene.Every(time.Second)
+		c, d := s.Hang(o)
+		defer d.Refuse(scene.ErrLost)
 		require.Equal(t, reconnect.StateConnecting, c.State())
 		require.Equal(t, reconnect.StateConnecting, c.Status().State)
 		require.Zero(t, c.Stats().Sessions)
-		queue(t, c, "a")
+		scene.Queue(t, c, "a")
 		c.Kick()
 		c.Check()
-		require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("x")), reconnect.ErrSessionLost)
-		require.Zero(t, s.now())
+		require.ErrorIs(t, c.WriteTo(t.Context(), 1, scene.Text("x")), reconnect.ErrSessionLost)
+		require.Zero(t, s.Now())
 	})
 }
 
 // Promise 12: when OnSeam is called, the status has the loss.
 func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
 		var status reconnect.Status
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSeam = func(context.Context, *reconnect.Seam) { status = c.Status() }
-		c = s.open(&o)
-		s.wantDial().refuse(errLost)
+		c = s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
 		c.Kick()
-		peer := s.wantDial().accept()
+		peer := s.WantDial().Accept()
 		require.NoError(t, c.Status().Err, "a ready session is the end of old news")
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, status.State)
-		require.ErrorIs(t, status.Err, errLost)
+		require.ErrorIs(t, status.Err, scene.ErrLost)
 	})
 }
 
 // Promise 12: the status has the cause of a loss, though the supervisor is in OnMessage and has
 // not noticed the loss.
 func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
 		var status reconnect.Status
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
-			c.Redial(m.Session, errLost)
+			c.Redial(m.Session, scene.ErrLost)
 			status = c.Status()
 		}
-		c = s.open(&o)
-		s.wantDial().accept().Deliver(text("nonsense"))
+		c = s.Open(&o)
+		s.WantDial().Accept().Deliver(scene.Text("nonsense"))
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, status.State)
-		require.ErrorIs(t, status.Err, errLost)
+		require.ErrorIs(t, status.Err, scene.ErrLost)
 	})
 }
 
 // Promise 12: in a hook, the status is as new as the event.
 func TestStatusIsAsNewAsTheEvent(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		var c *reconnect.Conn
 		var start, end reconnect.Status
 		o.Run.Trace = &reconnect.Trace{
 			SessionStart: func(*reconnect.Session) { start = c.Status() },
 			ConnDone:     func(reconnect.ConnDone) { end = c.Status() },
 		}
-		c = s.open(&o)
-		s.wantDial().accept()
-		closeAndWait(c)
+		c = s.Open(&o)
+		s.WantDial().Accept()
+		scene.CloseAndWait(c)
 		require.Equal(t, "1 opening", fmt.Sprint(start.Session, start.State))
 		require.Equal(t, reconnect.StateClosed, end.State)
 	})
@@ -163,24 +164,24 @@ func TestStatusIsAsNewAsTheEvent(t *testing.T) {
 
 // Promise 12.
 func TestAwaitSeesAStateThatIsThereAlready(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 	})
 }
 
 // Promise 12.
 func TestAwaitWakesEverybody(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
 		woken := make(chan error, 10)
 		for range cap(woken) {
 			go func() { woken <- c.Await(t.Context(), reconnect.StateReady) }()
 		}
 		synctest.Wait()
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		for range cap(woken) {
 			require.NoError(t, <-woken)
 		}
@@ -188,11 +189,11 @@ func TestAwaitWakesEverybody(t *testing.T) {
 }
 
 func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, scene.ErrLost)
 		defer cancel()
-		require.ErrorIs(t, c.Await(ctx, reconnect.StateReady), errLost)
+		require.ErrorIs(t, c.Await(ctx, reconnect.StateReady), scene.ErrLost)
 		go c.Close()
 		err := c.Await(t.Context(), reconnect.StateReady)
 		<-c.Done() // Err is nil before
@@ -203,36 +204,36 @@ func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
 
 // Promise 12: Await returns when State changes, though the supervisor is busy with a message.
 func TestAwaitSeesALossThatTheSupervisorDoesNotSeeYet(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		release := make(chan struct{})
-		o := withPolicy(every(time.Hour))
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
-		c := s.open(&o)
-		s.wantDial().accept().Deliver(text("m"))
+		c := s.Open(&o)
+		s.WantDial().Accept().Deliver(scene.Text("m"))
 		synctest.Wait()
 		awaited := make(chan error, 1)
 		go func() { awaited <- c.Await(t.Context(), reconnect.StateWaiting) }()
 		synctest.Wait()
 		require.Empty(t, awaited)
-		c.Redial(1, errLost)
+		c.Redial(1, scene.ErrLost)
 		require.NoError(t, <-awaited)
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.ErrorIs(t, c.Status().Err, errLost)
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost)
 		close(release)
 	})
 }
 
 // The error of Await says why there is no connection.
 func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		c := s.Open(&o)
+		s.WantDial().Refuse(scene.ErrLost)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := c.Await(ctx, reconnect.StateReady)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errLost)
+		require.ErrorIs(t, err, scene.ErrLost)
 		require.EqualError(t, err, "not ready but waiting (the next dial begins in 59m59s): context deadline exceeded: lost")
 		var await *reconnect.AwaitError
 		require.ErrorAs(t, err, &await)
@@ -242,10 +243,10 @@ func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
 
 // After Close no dial comes, so AwaitReady must not say when the next one begins.
 func TestAwaitReadyAfterCloseSaysThatTheConnIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().refuse(answered(404))
-		s.wantDial().refuse(answered(404))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		s.WantDial().Refuse(scene.Answered(404))
+		s.WantDial().Refuse(scene.Answered(404))
 		synctest.Wait()
 		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
 		c.Close()
@@ -256,44 +257,44 @@ func TestAwaitReadyAfterCloseSaysThatTheConnIsClosed(t *testing.T) {
 // AwaitReady fails if waiting is of no use until somebody mends something.
 func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 	for _, code := range []int{401, 404} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			c := s.open(nil)
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			c := s.Open(nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			awaited := make(chan error, 1)
 			go func() { awaited <- c.AwaitReady(ctx) }()
-			s.wantDial().refuse(errLost)
+			s.WantDial().Refuse(scene.ErrLost)
 			require.Empty(t, awaited, "a server that is away may come")
 			if code == 404 {
-				s.wantDial().refuse(answered(code))
+				s.WantDial().Refuse(scene.Answered(code))
 				require.Equal(t, backoff.ClassRetry, c.Status().Verdict)
 				require.Empty(t, awaited, "the first may be a deploy")
 			}
-			s.wantDial().refuse(answered(code))
+			s.WantDial().Refuse(scene.Answered(code))
 			err := <-awaited
-			require.ErrorIs(t, err, answered(code))
+			require.ErrorIs(t, err, scene.Answered(code))
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, fmt.Sprintf("not ready but waiting (the next dial begins in %v): answered", time.Until(c.Status().Next).Round(100*time.Millisecond)))
-			s.wantDial().accept()
+			s.WantDial().Accept()
 			require.NoError(t, c.AwaitReady(t.Context()), "the Conn has gone on")
 		})
 	}
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
 		awaited := make(chan error, 1)
 		go func() { awaited <- c.AwaitReady(t.Context()) }()
 		for range 3 { // the name of a server that is started at the same time
-			s.wantDial().refuse(&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true})
+			s.WantDial().Refuse(&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true})
 			require.Empty(t, awaited)
 		}
 		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
-		s.wantDial().accept()
+		s.WantDial().Accept()
 		require.NoError(t, <-awaited)
 	})
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().refuse(answered(410))
-		require.ErrorIs(t, c.AwaitReady(t.Context()), answered(410))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c := s.Open(nil)
+		s.WantDial().Refuse(scene.Answered(410))
+		require.ErrorIs(t, c.AwaitReady(t.Context()), scene.Answered(410))
 		require.ErrorIs(t, c.AwaitReady(t.Context()), net.ErrClosed)
 	})
 }
@@ -301,7 +302,7 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 // deaf is a connection whose writes fail while its reads go on.
 type deaf struct{ conn.Conn }
 
-func (deaf) Write(conn.Message) error { return errLost }
+func (deaf) Write(conn.Message) error { return scene.ErrLost }
 
 func TestAwaitSeesFailedWriteWhenStateDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -309,12 +310,12 @@ func TestAwaitSeesFailedWriteWhenStateDoes(t *testing.T) {
 			return deaf{conntest.NewFake(nil).Conn()}, nil
 		}), nil)
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		require.NoError(t, c.AwaitReady(t.Context()))
 		seen := make(chan error, 1)
 		go func() { seen <- c.Await(context.Background(), reconnect.StateWaiting) }()
 		synctest.Wait()
-		require.Error(t, c.Write(t.Context(), text("x")))
+		require.Error(t, c.Write(t.Context(), scene.Text("x")))
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		synctest.Wait() // the reader has a second for the peer's last words, so the session has not ended yet
 		require.Len(t, seen, 1)

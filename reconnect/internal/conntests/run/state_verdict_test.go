@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"testing"
@@ -9,22 +9,23 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Promise 9: WaitStart, Status and AwaitReady have the same verdict for each failure.
 func TestStatusHasVerdictOfWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var waits []backoff.Class
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) {
 			waits = append(waits, w.Verdict.Class)
 		}}
-		c := s.open(&o)
+		c := s.Open(&o)
 		for i, err := range []error{
-			answered(404), answered(404), errLost, &conn.ProtocolError{Err: errLost}, answered(401),
-			backoff.Refresh(errLost), backoff.Refresh(errLost), answered(503),
+			scene.Answered(404), scene.Answered(404), scene.ErrLost, &conn.ProtocolError{Err: scene.ErrLost},
+			scene.Answered(401), backoff.Refresh(scene.ErrLost), backoff.Refresh(scene.ErrLost), scene.Answered(503),
 		} {
-			s.wantDial().refuse(err)
+			s.WantDial().Refuse(err)
 			require.Len(t, waits, i+1)
 			require.Equal(t, waits[i], c.Status().Verdict, i)
 		}
@@ -38,27 +39,27 @@ func TestStatusHasVerdictOfWait(t *testing.T) {
 // The same holds while another dial is in progress, and for a session that is lost during its
 // rotation.
 func TestFirstLenientVerdictIsNotSlowBesideDial(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(hanging{})
-		c, hung := s.hang(&o)
-		beside := s.wantDial()
-		beside.refuse(answered(404))
-		require.ErrorIs(t, c.Status().Err, answered(404))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Hanging{})
+		c, hung := s.Hang(&o)
+		beside := s.WantDial()
+		beside.Refuse(scene.Answered(404))
+		require.ErrorIs(t, c.Status().Err, scene.Answered(404))
 		require.Equal(t, backoff.ClassRetry, c.Status().Verdict)
-		hung.accept()
+		hung.Accept()
 		require.NoError(t, c.AwaitReady(t.Context()))
 	})
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapHold)
-		c := s.open(&o)
-		old := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.Rotating(reconnect.OverlapHold)
+		c := s.Open(&o)
+		old := s.WantDial().Accept()
 		c.Rotate(1, reconnect.Advice{})
-		d := s.wantDial()
+		d := s.WantDial()
 		old.Fail(&conn.CloseError{Code: 1008})
 		time.Sleep(time.Second)
 		require.ErrorContains(t, c.Status().Err, "1008")
 		require.Equal(t, backoff.ClassRetry, c.Status().Verdict)
-		d.accept()
+		d.Accept()
 		require.NoError(t, c.AwaitReady(t.Context()))
 	})
 }
