@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"bytes"
@@ -25,46 +25,25 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
-// lines returns the lines that a logger wrote.
-func lines(b *bytes.Buffer) []string {
-	return strings.Split(strings.TrimSpace(b.String()), "\n")
-}
-
-// logger writes to b, whatever the level is, and without the times.
-func logger(b *bytes.Buffer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-}
-
-// openLogged opens a Conn whose log goes to b.
-func (s *scene) openLogged(o reconnect.Options) (c *reconnect.Conn, b *bytes.Buffer) {
-	b = new(bytes.Buffer)
-	o.Run.Trace = reconnect.Log(logger(b))
-	return s.open(&o), b
-}
-
 func TestLogWritesALineForEachEvent(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		// A Conn with a gate, whose log goes to b.
 		var b bytes.Buffer
-		s.fake = alive
-		o := withPolicy(every(time.Second))
-		o.Run.Name, o.Run.Gate, o.Run.Host, o.Run.Trace = "feed", &gate{}, "h", reconnect.Log(logger(&b))
-		c := s.open(&o)
+		s.Fake = scene.Alive
+		o := scene.WithPolicy(scene.Every(time.Second))
+		o.Run.Name, o.Run.Gate, o.Run.Host, o.Run.Trace = "feed", &scene.Gate{}, "h", reconnect.Log(scene.Logger(&b))
+		c := s.Open(&o)
 		// A dial that fails, a session of 10 s with a probe, a loss, and the end.
-		s.wantDial().refuse(errLost)
-		peer := s.wantDial().accept()
+		s.WantDial().Refuse(scene.ErrLost)
+		peer := s.WantDial().Accept()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		peer.Fail(errLost)
+		peer.Fail(scene.ErrLost)
 		synctest.Wait()
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		// Each is one line.
 		require.Equal(t, []string{
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
@@ -77,34 +56,34 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 			`level=INFO msg="session ended" name=feed session=1 uptime=10s ready=10s cause="read: lost"`,
 			`level=INFO msg="waiting to redial" name=feed try=1 wait=1s verdict=retry cause="read: lost"`,
 			`level=INFO msg=ended name=feed cause="use of closed network connection"`,
-		}, lines(&b))
+		}, scene.Lines(&b))
 	})
 }
 
 func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, b := s.openLogged(withPolicy(every(time.Second)))
-		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
-		s.wantDial().refuse(answered(410))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, b := s.OpenLogged(scene.WithPolicy(scene.Every(time.Second)))
+		s.WantDial().Refuse(backoff.RetryAfter(scene.Answered(503), time.Minute))
+		s.WantDial().Refuse(scene.Answered(410))
 		<-c.Done()
 		require.Equal(t, []string{
 			`level=DEBUG msg=dialed try=1 took=0s cause=answered`,
 			`level=INFO msg="waiting to redial" try=2 wait=1m1s retry_after=1m0s verdict=overload cause=answered`,
 			`level=DEBUG msg=dialed try=2 took=0s cause=answered`,
 			`level=WARN msg=ended cause="ended for good: answered"`,
-		}, lines(b))
+		}, scene.Lines(b))
 	})
 }
 
 func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, b := s.openLogged(reconnect.Options{
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, b := s.OpenLogged(reconnect.Options{
 			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) },
 		})
-		s.wantDial().accept().Deliver(text("x"))
+		s.WantDial().Accept().Deliver(scene.Text("x"))
 		time.Sleep(45 * time.Second)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		require.Equal(t, []string{
 			`level=DEBUG msg=dialed try=1 took=0s`,
 			`level=INFO msg="session ready" session=1 downtime=0s`,
@@ -112,21 +91,22 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 			`level=WARN msg="function has not returned" what=OnMessage since=20s`,
 			`level=WARN msg="function has not returned" what=OnMessage since=5s`, // since Close
 			`level=WARN msg="function has not returned" what=OnMessage since=10s`,
-		}, lines(b)[:6])
+		}, scene.Lines(b)[:6])
 	})
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c, b := s.openLogged(reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}})
-		deliver(s.wantDial().accept(), 1, 3)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c, b := s.OpenLogged(reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}})
+		scene.Deliver(s.WantDial().Accept(), 1, 3)
 		time.Sleep(time.Minute)
-		closeAndWait(c)
-		require.Contains(t, lines(b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
+		scene.CloseAndWait(c)
+		require.Contains(t, scene.Lines(b),
+			`level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
 	})
 }
 
 // levels returns the first letter of the level of each line about a wait.
 func levels(b *bytes.Buffer) (all string) {
-	for _, line := range lines(b) {
+	for _, line := range scene.Lines(b) {
 		if strings.Contains(line, `msg="waiting to redial"`) {
 			all += line[len("level="):][:1]
 		}
@@ -146,43 +126,43 @@ func TestLogWarnsOfTheSameRefusalAgain(t *testing.T) {
 		{"IW", []end{3000, 3000}}, // the codes of libraries begin there
 		{"IIIW", []end{4401, 4403, 4401, 4401}},
 		{"III", []end{1000, 1000, 1011}},
-		{"IWW", []end{errLost, errLost, errLost}},
-		{"II", []end{errLost, other}},
+		{"IWW", []end{scene.ErrLost, scene.ErrLost, scene.ErrLost}},
+		{"II", []end{scene.ErrLost, other}},
 		{"IIIW", []end{4401, io.EOF, time.Minute, 4401}}, // other failures between them
 		{"IIII", []end{4401, time.Hour, 4401, time.Second}},
 		{"IWIW", []end{4401, 4401, io.EOF, 4401}},
 	} {
-		inBubble(t, func(t *testing.T, s *scene) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 			var b bytes.Buffer
-			o := withPolicy(every(time.Second))
-			o.Run.Trace = reconnect.Log(logger(&b))
+			o := scene.WithPolicy(scene.Every(time.Second))
+			o.Run.Trace = reconnect.Log(scene.Logger(&b))
 			next := make(chan error, 1)
 			o.OnSession = func(context.Context, *reconnect.Opening) error { return <-next }
-			c := s.open(&o)
+			c := s.Open(&o)
 			for _, e := range test.ends {
 				switch e := e.(type) {
 				case int:
 					next <- nil
-					peer := s.wantDial().accept()
+					peer := s.WantDial().Accept()
 					synctest.Wait()
-					peer.Fail(&conn.CloseError{Code: e, Reason: fmt.Sprint("at ", s.now())})
+					peer.Fail(&conn.CloseError{Code: e, Reason: fmt.Sprint("at ", s.Now())})
 				case time.Duration:
 					next <- nil
-					peer := s.wantDial().accept()
+					peer := s.WantDial().Accept()
 					time.Sleep(e)
-					peer.Fail(errLost)
+					peer.Fail(scene.ErrLost)
 				case error:
 					if e == io.EOF {
-						s.wantDial().refuse(e)
+						s.WantDial().Refuse(e)
 						continue
 					}
 					next <- e
-					s.wantDial().accept()
+					s.WantDial().Accept()
 				}
 				synctest.Wait()
 			}
 			synctest.Wait()
-			closeAndWait(c)
+			scene.CloseAndWait(c)
 			require.Equal(t, test.want, levels(&b), "%v", test.ends)
 		})
 	}
@@ -207,11 +187,12 @@ func TestLogDoesNotWarnOfTheEndOfTheCallersContext(t *testing.T) {
 			var b bytes.Buffer
 			ctx, cancel := ended(t.Context())
 			defer cancel()
-			dial := func(context.Context) (net.Conn, error) { return nil, errLost }
+			dial := func(context.Context) (net.Conn, error) { return nil, scene.ErrLost }
 			serve := func(context.Context, net.Conn, *reconnect.Session) error { return nil }
-			err := reconnect.Run(ctx, dial, serve, &reconnect.RunOptions{Policy: every(time.Hour), Trace: reconnect.Log(logger(&b))})
+			o := &reconnect.RunOptions{Policy: scene.Every(time.Hour), Trace: reconnect.Log(scene.Logger(&b))}
+			err := reconnect.Run(ctx, dial, serve, o)
 			require.ErrorIs(t, err, context.Cause(ctx))
-			all := lines(&b)
+			all := scene.Lines(&b)
 			require.Contains(t, all[len(all)-1], "level=INFO msg=ended", name)
 		})
 	}
@@ -219,55 +200,58 @@ func TestLogDoesNotWarnOfTheEndOfTheCallersContext(t *testing.T) {
 		var b bytes.Buffer
 		dial := func(context.Context) (net.Conn, error) { return nil, backoff.Permanent(context.DeadlineExceeded) }
 		serve := func(context.Context, net.Conn, *reconnect.Session) error { return nil }
-		require.Error(t, reconnect.Run(t.Context(), dial, serve, &reconnect.RunOptions{Trace: reconnect.Log(logger(&b))}))
-		all := lines(&b)
+		o := &reconnect.RunOptions{Trace: reconnect.Log(scene.Logger(&b))}
+		require.Error(t, reconnect.Run(t.Context(), dial, serve, o))
+		all := scene.Lines(&b)
 		require.Contains(t, all[len(all)-1], "level=WARN msg=ended")
 	})
 }
 
 // Promise 13.
 func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
-	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+	scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
 		// Plant the secrets in all that is sent.
-		server.dialer.URL = "ws://usersecret:passsecret@feed.test/v1?token=querysecret"
-		server.dialer.Header = http.Header{"Authorization": {"Bearer headsecret"}}
-		server.dialer.Prepare = func(_ context.Context, r *dialer.Request) error {
+		server.Dialer.URL = "ws://usersecret:passsecret@feed.test/v1?token=querysecret"
+		server.Dialer.Header = http.Header{"Authorization": {"Bearer headsecret"}}
+		server.Dialer.Prepare = func(_ context.Context, r *dialer.Request) error {
 			r.URL += "&key=keysecret"
 			r.Header.Set("X-Key", "keysecret")
 			return nil
 		}
-		server.dialer.Conn.ReadLimit = 4096
+		server.Dialer.Conn.ReadLimit = 4096
 		// Prepare the faults, and collect every text that the Conn produces.
 		faults := everyFault(server)
-		var texts notes
+		var texts scene.Notes
 		var log bytes.Buffer
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.Run.OneConnection = true // because with two dials some faults cause no wait
 		o.Run.Classify = func(err error) backoff.Verdict {
-			texts.add(err.Error())
+			texts.Add(err.Error())
 			return backoff.Verdict{Class: backoff.ClassRetry}
 		}
 		o.Run.Trace = reconnect.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-		c := server.open(t, &o)
+		c := server.Open(t, &o)
 		var watchers sync.WaitGroup
 		watchers.Go(func() { watchStatus(c, &texts) })
 		watchers.Go(func() { watchStream(c, &texts) })
 		// Live through all faults.
 		time.Sleep(time.Hour)
-		require.NoError(t, c.Write(t.Context(), text("survived")))
+		require.NoError(t, c.Write(t.Context(), scene.Text("survived")))
 		synctest.Wait()
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		watchers.Wait()
 
 		// Each fault happened, and no text has a secret or a control character.
 		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")
-		require.Contains(t, texts.all(), "read survived")
-		require.Contains(t, texts.all(), `seam: session 1 ended: read: closed by the peer: 1008 "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"`)
-		require.Contains(t, texts.all(),
+		require.Contains(t, texts.All(), "read survived")
+		require.Contains(t, texts.All(),
+			`seam: session 1 ended: read: closed by the peer: 1008 `+
+				`"\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"`)
+		require.Contains(t, texts.All(),
 			`seam: session 3 ended: read: closed by the peer: 4002 "no ..., ..., ..., ..."`)
-		require.Contains(t, texts.all(),
+		require.Contains(t, texts.All(),
 			`seam: session 4 ended: read: closed by the peer: 1012 "redial/1 wait=1s url=ws://feed.test/v1 hint=..."`)
-		for _, s := range append(texts.all(), strings.Split(strings.TrimSpace(log.String()), "\n")...) {
+		for _, s := range append(texts.All(), strings.Split(strings.TrimSpace(log.String()), "\n")...) {
 			requireHarmless(t, s)
 		}
 	})
@@ -281,12 +265,12 @@ const controls = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
 
 // everyFault prepares every kind of fault: first of the dials, then of the handshakes, then of
 // the sessions. It returns how many they are.
-func everyFault(server *wsServer) (faults int) {
+func everyFault(server *scene.WSServer) (faults int) {
 	dials := []conntest.Fault{
 		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
 	}
-	server.network.Fault(wsAddr, append(dials, conntest.Fault{})...)
+	server.Network.Fault(scene.WSAddr, append(dials, conntest.Fault{})...)
 	leak := http.Header{"Location": {"http://other.test/?token=bodysecret"}, "X-Token": {"bodysecret"}}
 	page := func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bodysecret "+r.URL.String()+controls, 400)
@@ -325,24 +309,24 @@ func on(f func(*conntest.Pipe)) conntest.Handler {
 }
 
 // watchStatus collects the errors of the status and of writes.
-func watchStatus(c *reconnect.Conn, texts *notes) {
+func watchStatus(c *reconnect.Conn, texts *scene.Notes) {
 	for c.Await(context.Background(), reconnect.StateWaiting) == nil {
-		texts.add(fmt.Sprintf("status: %v", c.Status().Err))
-		if err := c.Write(context.Background(), text("x")); err != nil {
-			texts.add(err.Error())
+		texts.Add(fmt.Sprintf("status: %v", c.Status().Err))
+		if err := c.Write(context.Background(), scene.Text("x")); err != nil {
+			texts.Add(err.Error())
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
 }
 
 // watchStream collects what the reader gets.
-func watchStream(c *reconnect.Conn, texts *notes) {
+func watchStream(c *reconnect.Conn, texts *scene.Notes) {
 	for m, err := range c.Messages(context.Background()) {
 		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
-			texts.add("seam: " + err.Error())
-			texts.add(seam.Cause.Error())
+			texts.Add("seam: " + err.Error())
+			texts.Add(seam.Cause.Error())
 		} else if err == nil {
-			texts.add("read " + string(m.Data))
+			texts.Add("read " + string(m.Data))
 		}
 	}
 }
@@ -361,9 +345,9 @@ func requireHarmless(t *testing.T, s string) {
 
 // An outage repeats the same lines, of one connection or of many.
 func TestLogThinsEqualLines(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
+	scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
 		var b bytes.Buffer
-		log := reconnect.Log(logger(&b))
+		log := reconnect.Log(scene.Logger(&b))
 		wait := func(i int, err error) {
 			log.WaitStart(reconnect.WaitStart{
 				Name: fmt.Sprint("feed", i), Try: i, Cause: err,
@@ -372,7 +356,7 @@ func TestLogThinsEqualLines(t *testing.T) {
 		}
 		nameOf, countOf := regexp.MustCompile(`name=\w+`), regexp.MustCompile(` count=\d+`)
 		written := func() (shown []string) {
-			for _, line := range lines(&b) {
+			for _, line := range scene.Lines(&b) {
 				shown = append(shown, nameOf.FindString(line)+countOf.FindString(line))
 			}
 			b.Reset()
@@ -385,18 +369,18 @@ func TestLogThinsEqualLines(t *testing.T) {
 			"name=feed1", "name=feed2", "name=feed4 count=4", "name=feed8 count=8", "name=feed16 count=16",
 			"name=feed32 count=32", "name=feed64 count=64", "name=feed128 count=128", "name=feed256 count=256",
 		}, written())
-		wait(1, errLost)
+		wait(1, scene.ErrLost)
 		require.Equal(t, []string{"name=feed1"}, written(), "another cause")
 		for range 20 { // an hour and a half, with lines that are not rare
 			time.Sleep(5 * time.Minute)
-			wait(1, errLost)
+			wait(1, scene.ErrLost)
 		}
 		require.Equal(t, []string{
 			"name=feed1", "name=feed1 count=4", "name=feed1 count=8", "name=feed1 count=16",
 		}, written())
 		for range 5 {
 			time.Sleep(10 * time.Minute)
-			wait(1, errLost)
+			wait(1, scene.ErrLost)
 		}
 		require.Len(t, written(), 5, "rare lines")
 		for i := range 1000 { // each differs from the others
@@ -405,20 +389,20 @@ func TestLogThinsEqualLines(t *testing.T) {
 		require.Len(t, written(), 1000)
 		time.Sleep(10 * time.Minute)
 		for range 4 {
-			wait(1, errLost)
+			wait(1, scene.ErrLost)
 		}
 		require.Equal(t, []string{"name=feed1", "name=feed1", "name=feed1 count=4"}, written(), "there is room again")
 	})
 }
 
 func TestLogWritesEachReadySession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, b := s.openLogged(withPolicy(every(time.Second)))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		c, b := s.OpenLogged(scene.WithPolicy(scene.Every(time.Second)))
 		for range 9 {
-			s.wantDial().accept().Fail(errLost)
+			s.WantDial().Accept().Fail(scene.ErrLost)
 			synctest.Wait()
 		}
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 		require.Equal(t, 9, strings.Count(b.String(), `msg="session ready"`))
 		require.Equal(t, 4, strings.Count(b.String(), `msg="session ended"`))
 		require.Equal(t, 4, strings.Count(b.String(), `msg="waiting to redial"`))
@@ -426,11 +410,11 @@ func TestLogWritesEachReadySession(t *testing.T) {
 }
 
 func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		_, b := s.openLogged(loggingIn(hourly(t, 1)))
-		s.wantDial().accept().Fail(errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		_, b := s.OpenLogged(scene.LoggingIn(scene.Hourly(t, 1)))
+		s.WantDial().Accept().Fail(scene.ErrLost)
 		synctest.Wait()
-		all := lines(b)
+		all := scene.Lines(b)
 		require.Equal(t, `level=INFO msg="waiting for a login" try=2 wait=1h0m0s verdict=retry `+
 			`cause="the budget allows no login before 2100-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
 	})
@@ -438,13 +422,13 @@ func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
 
 // What is in the way then is the budget.
 func TestLogDoesNotWarnOfTheSameRefusalWhileItWaitsForALogin(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		_, b := s.openLogged(loggingIn(hourly(t, 2)))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		_, b := s.OpenLogged(scene.LoggingIn(scene.Hourly(t, 2)))
 		for range 2 {
-			s.wantDial().accept().Fail(&conn.CloseError{Code: 4401})
+			s.WantDial().Accept().Fail(&conn.CloseError{Code: 4401})
 			synctest.Wait()
 		}
-		all := lines(b)
+		all := scene.Lines(b)
 		require.Contains(t, all[len(all)-1], `level=INFO msg="waiting for a login"`)
 	})
 }
