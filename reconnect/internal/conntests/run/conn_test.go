@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 func TestANilDialFuncIsNoDialer(t *testing.T) {
@@ -40,68 +41,68 @@ func TestCloseWaitsForNothing(t *testing.T) {
 		return err
 	}
 	// Each state, and how to reach it.
-	for state, reach := range map[string]func(*testing.T, *scene, *reconnect.Options) *reconnect.Conn{
-		"dialing": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			c := s.open(o)
-			s.wantDial()
+	for state, reach := range map[string]func(*testing.T, *scene.Scene, *reconnect.Options) *reconnect.Conn{
+		"dialing": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			c := s.Open(o)
+			s.WantDial()
 			return c
 		},
-		"waiting": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			c := s.open(o)
-			s.wantDial().refuse(errLost)
+		"waiting": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			c := s.Open(o)
+			s.WantDial().Refuse(scene.ErrLost)
 			return c
 		},
-		"opening": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
+		"opening": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
 			o.OnSession = hang
-			c := s.open(o)
-			s.wantDial().accept()
+			c := s.Open(o)
+			s.WantDial().Accept()
 			return c
 		},
-		"ready": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			c := s.open(o)
-			s.wantDial().accept()
+		"ready": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			c := s.Open(o)
+			s.WantDial().Accept()
 			return c
 		},
-		"full inbox": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
+		"full inbox": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
 			o.Inbox.Messages = 1
-			c := s.open(o)
-			deliver(s.wantDial().accept(), 1, 5)
+			c := s.Open(o)
+			scene.Deliver(s.WantDial().Accept(), 1, 5)
 			return c
 		},
-		"stuck write": func(t *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			c := s.open(o)
-			s.wantDial().accept().Hold()
+		"stuck write": func(t *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			c := s.Open(o)
+			s.WantDial().Accept().Hold()
 			for range 3 {
-				go c.Write(t.Context(), text("x"))
+				go c.Write(t.Context(), scene.Text("x"))
 			}
 			synctest.Wait()
 			return c
 		},
-		"ping pending": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			s.fake = alive
-			c := s.open(o)
-			s.wantDial().accept().Mute()
+		"ping pending": func(_ *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			s.Fake = scene.Alive
+			c := s.Open(o)
+			s.WantDial().Accept().Mute()
 			time.Sleep(15 * time.Second)
 			return c
 		},
-		"reader waiting": func(t *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
-			c := s.open(o)
+		"reader waiting": func(t *testing.T, s *scene.Scene, o *reconnect.Options) *reconnect.Conn {
+			c := s.Open(o)
 			for range 3 {
 				go c.Read(t.Context(), nil)
 			}
-			s.wantDial().accept()
+			s.WantDial().Accept()
 			return c
 		},
 	} {
 		t.Run(state, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o := withPolicy(every(time.Hour))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				c := reach(t, s, &o)
 				// Close takes no time, and the Conn has ended well.
-				start := s.now()
+				start := s.Now()
 				require.NoError(t, c.Close())
 				<-c.Done()
-				require.Equal(t, start, s.now())
+				require.Equal(t, start, s.Now())
 				require.Equal(t, net.ErrClosed, c.Err())
 				// A second Close and a Read after it return at once.
 				require.NoError(t, c.Close(), "again")
@@ -112,41 +113,45 @@ func TestCloseWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Promise 11: in no state does Close wait for the network. withWSServer and TestMain check that
+// Promise 11: in no state does Close wait for the network. scene.WithWSServer and TestMain check that
 // it leaves nothing.
 func TestCloseCutsWhateverGoesOn(t *testing.T) {
 	// Each state, and how to reach it.
-	for state, reach := range map[string]func(*testing.T, *wsServer, *reconnect.Options) *reconnect.Conn{
-		"dialing a black hole": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
-			server.network.Fault(wsAddr, conntest.Fault{Hang: true})
-			return server.open(t, o)
+	for state, reach := range map[string]func(*testing.T, *scene.WSServer, *reconnect.Options) *reconnect.Conn{
+		"dialing a black hole": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
+			server.Network.Fault(scene.WSAddr, conntest.Fault{Hang: true})
+			return server.Open(t, o)
 		},
-		"handshake without an answer": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+		"handshake without an answer": func(
+			t *testing.T, server *scene.WSServer, o *reconnect.Options,
+		) *reconnect.Conn {
 			server.Next(conntest.Hang)
-			return server.open(t, o)
+			return server.Open(t, o)
 		},
-		"answer that is checked": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+		"answer that is checked": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
 			server.Next(conntest.BadAccept)
-			return server.open(t, o)
+			return server.Open(t, o)
 		},
-		"opening": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+		"opening": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
 			o.OnSession = func(_ context.Context, op *reconnect.Opening) error { _, err := op.Read(); return err }
-			return server.open(t, o)
+			return server.Open(t, o)
 		},
-		"waiting": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
-			server.network.Fault(wsAddr, conntest.Fault{Refuse: true})
-			return server.open(t, o)
+		"waiting": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
+			server.Network.Fault(scene.WSAddr, conntest.Fault{Refuse: true})
+			return server.Open(t, o)
 		},
-		"ready": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn { return server.ready(t, o) },
-		"write into a full window": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
-			c := server.ready(t, o)
-			server.pipe(t).Window(conntest.ToServer, 100)
-			go c.Write(t.Context(), text(strings.Repeat("x", 10_000)))
+		"ready": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
+			return server.Ready(t, o)
+		},
+		"write into a full window": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
+			c := server.Ready(t, o)
+			server.Pipe(t).Window(conntest.ToServer, 100)
+			go c.Write(t.Context(), scene.Text(strings.Repeat("x", 10_000)))
 			return c
 		},
-		"ping pending": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
-			c := server.ready(t, o)
-			for _, p := range server.network.Conns(wsAddr) {
+		"ping pending": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
+			c := server.Ready(t, o)
+			for _, p := range server.Network.Conns(scene.WSAddr) {
 				p.Stall(conntest.Both)
 			}
 			time.Sleep(15 * time.Second)
@@ -154,15 +159,15 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 		},
 	} {
 		t.Run(state, func(t *testing.T) {
-			withWSServer(t, nil, func(t *testing.T, server *wsServer) {
-				o := withPolicy(every(time.Hour))
+			scene.WithWSServer(t, nil, func(t *testing.T, server *scene.WSServer) {
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				c := reach(t, server, &o)
 				synctest.Wait()
 				// Close takes no time, and no connection is left.
-				start := server.now()
-				closeAndWait(c)
-				require.Equal(t, start, server.now())
-				require.Zero(t, server.network.Open())
+				start := server.Now()
+				scene.CloseAndWait(c)
+				require.Equal(t, start, server.Now())
+				require.Zero(t, server.Network.Open())
 			})
 		})
 	}
@@ -207,14 +212,14 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, closed = nil, 0
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o := withPolicy(every(time.Hour))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				set(&o)
 				// Open a session that gets a message and then no pong, so that each callback is called.
-				c = s.open(&o)
-				peer := s.wantDial().accept()
-				peer.Deliver(text("x"))
+				c = s.Open(&o)
+				peer := s.WantDial().Accept()
+				peer.Deliver(scene.Text("x"))
 				peer.Mute()
 				// The Conn ends although Close was called inside.
 				<-c.Done()
@@ -227,7 +232,7 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 
 // Promises 11 and 14: the dialer is a callback too.
 func TestCloseInsideADialReturns(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
+	scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
 		made := make(chan *reconnect.Conn, 1)
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			return nil, (<-made).Close()
@@ -241,10 +246,10 @@ func TestCloseInsideADialReturns(t *testing.T) {
 
 // After Close, Read and Write do not wait for a dial that ignores its context.
 func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			time.Sleep(time.Minute)
-			return nil, errLost
+			return nil, scene.ErrLost
 		}), &reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		require.NoError(t, err)
 		freed := make(chan error, 2)
@@ -252,22 +257,22 @@ func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
 			_, err := c.Read(context.Background(), nil)
 			freed <- err
 		}()
-		go func() { freed <- c.Write(context.Background(), text("x")) }()
+		go func() { freed <- c.Write(context.Background(), scene.Text("x")) }()
 		synctest.Wait()
 		go c.Close()
 		require.ErrorIs(t, <-freed, net.ErrClosed)
 		require.ErrorIs(t, <-freed, net.ErrClosed)
-		require.Zero(t, s.now())
+		require.Zero(t, s.Now())
 		<-c.Done()
 	})
 }
 
 func TestNothingIsDialedAfterCloseThoughSomebodyReads(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := s.open(&o)
-		s.wantDial().accept()
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		ended := make(chan error, 2)
 		go func() {
 			for err := error(nil); ; {
@@ -282,23 +287,23 @@ func TestNothingIsDialedAfterCloseThoughSomebodyReads(t *testing.T) {
 		require.ErrorIs(t, <-ended, net.ErrClosed)
 		for range 10 {
 			time.Sleep(time.Minute)
-			s.wantNoDial()
+			s.WantNoDial()
 			require.Equal(t, reconnect.StateClosed, c.State())
-			require.ErrorIs(t, c.Write(t.Context(), text("x")), net.ErrClosed)
+			require.ErrorIs(t, c.Write(t.Context(), scene.Text("x")), net.ErrClosed)
 		}
 	})
 }
 
 // Promises 8 and 11.
 func TestCloseWithASlowHandler(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c := s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }})
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 3)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
+		c := s.Open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }})
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 3)
 		time.Sleep(35 * time.Second)
-		closeAndWait(c)
-		require.Equal(t, time.Minute, s.now(), "the handler is waited for, and not called again")
+		scene.CloseAndWait(c)
+		require.Equal(t, time.Minute, s.Now(), "the handler is waited for, and not called again")
 	})
 }
 
@@ -329,8 +334,8 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o := withPolicy(every(time.Hour))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				var c *reconnect.Conn
 				ended := make(chan time.Duration, 9)
 				// The callback waits for a goroutine that closes the Conn, and then for its own context.
@@ -339,16 +344,16 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 					g.Go(func() { time.Sleep(time.Second); c.Close() })
 					g.Wait()
 					<-ctx.Done()
-					ended <- s.now()
+					ended <- s.Now()
 				})
 				// Give each callback a reason to be called: two messages to send, one received, perhaps a loss, a probe.
-				c = s.open(&o)
-				peer := s.wantDial().accept()
+				c = s.Open(&o)
+				peer := s.WantDial().Accept()
 				peer.Hold()
-				_, _ = c.Send(out("a")), c.Send(out("b"))
-				peer.Deliver(text("x"))
+				_, _ = c.Send(scene.Out("a")), c.Send(scene.Out("b"))
+				peer.Deliver(scene.Text("x"))
 				if name == "OnSeam" || name == "Keep" {
-					peer.Fail(errLost)
+					peer.Fail(scene.ErrLost)
 				}
 				peer.Release()
 				time.Sleep(11 * time.Second) // so that Probe is called
@@ -369,26 +374,26 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 		"Shutdown": func(ctx context.Context, c *reconnect.Conn) error { return c.Shutdown(ctx) },
 		"Write": func(ctx context.Context, c *reconnect.Conn) error {
 			<-ctx.Done()
-			return c.Write(ctx, text("x"))
+			return c.Write(ctx, scene.Text("x"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o := withPolicy(every(time.Second))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Second))
 				o.WhenDown = reconnect.WhenDownWait
 				var c *reconnect.Conn
 				result := make(chan error, 1)
 				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- wait(ctx, c) }
 				// OnMessage waits, and a second later the Conn is closed.
-				c = s.open(&o)
-				peer := s.wantDial().accept()
-				peer.Deliver(text("x"))
+				c = s.Open(&o)
+				peer := s.WantDial().Accept()
+				peer.Deliver(scene.Text("x"))
 				time.AfterFunc(time.Second, func() { c.Close() })
 				// The wait ends at that moment with an error.
 				err := <-result
 				require.Error(t, err)
 				<-c.Done()
-				require.LessOrEqual(t, s.now(), time.Second)
+				require.LessOrEqual(t, s.Now(), time.Second)
 			})
 		})
 	}
@@ -405,13 +410,13 @@ func TestTheEndOfAConnSurvivesASecondCallbackThatDoesNotReturn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				o := withPolicy(every(time.Hour))
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Hour))
 				o.OnMessage = func(context.Context, reconnect.Message) { exit() }
 				set(&o)
-				c := s.open(&o)
-				peer := s.wantDial().accept()
-				peer.Deliver(text("m"))
+				c := s.Open(&o)
+				peer := s.WantDial().Accept()
+				peer.Deliver(scene.Text("m"))
 				<-c.Done()
 				require.ErrorContains(t, c.Err(), "ended for good: OnMessage: the function did not return")
 				require.Equal(t, reconnect.StateClosed, c.State())
@@ -419,11 +424,11 @@ func TestTheEndOfAConnSurvivesASecondCallbackThatDoesNotReturn(t *testing.T) {
 			})
 		})
 	}
-	inBubble(t, func(t *testing.T, s *scene) { // after Close
-		o := withPolicy(every(time.Hour))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) { // after Close
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Run.Trace = &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { exit() }}
-		c := s.open(&o)
-		s.wantDial().accept()
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Close()
 		<-c.Done()
 		require.Equal(t, reconnect.StateClosed, c.State())
@@ -448,18 +453,18 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = alive
-				o, receipts := sending(reconnect.WhenDownKeep)
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				s.Fake = scene.Alive
+				o, receipts := scene.Sending(reconnect.WhenDownKeep)
 				set(o)
 				// Give each callback a reason to be called: messages in the queue, one received, a loss.
-				c := s.open(o)
-				peer := s.wantDial().accept()
+				c := s.Open(o)
+				peer := s.WantDial().Accept()
 				peer.Hold()
-				_, _ = c.Send(out("a")), c.Send(out("b"))
-				peer.Deliver(text("m"))
+				_, _ = c.Send(scene.Out("a")), c.Send(scene.Out("b"))
+				peer.Deliver(scene.Text("m"))
 				synctest.Wait()
-				peer.Fail(errLost)
+				peer.Fail(scene.ErrLost)
 				// The Conn has ended, and its error names the callback.
 				<-c.Done()
 				require.ErrorContains(t, c.Err(), "ended for good: "+name+": the function did not return")
@@ -468,7 +473,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 				require.True(t, peer.Closed())
 				require.Equal(t, reconnect.StateClosed, c.State())
 				require.Zero(t, c.Stats().Queued)
-				for _, r := range receipts.all() {
+				for _, r := range receipts.All() {
 					require.NotEqual(t, reconnect.FateWritten, r.Fate)
 				}
 			})
@@ -478,40 +483,40 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 
 // Redial with the number of another session does nothing.
 func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(0))
-		c := s.open(&o)
-		s.wantDial().accept().Fail(errLost)
-		s.wantDial().accept()
-		c.Redial(1, errLost)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(0))
+		c := s.Open(&o)
+		s.WantDial().Accept().Fail(scene.ErrLost)
+		s.WantDial().Accept()
+		c.Redial(1, scene.ErrLost)
 		synctest.Wait()
 		require.Equal(t, reconnect.StateReady, c.State())
-		s.wantNoDial()
+		s.WantNoDial()
 	})
 }
 
 // Redial lets the application decide that a session is over.
 func TestRedialEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c := s.Open(&o)
+		peer := s.WantDial().Accept()
 		gap := errors.New("gap in sequence")
-		c.Redial(7, errLost) // not this one
+		c.Redial(7, scene.ErrLost) // not this one
 		c.Redial(1, gap)
-		require.Equal(t, gap, wantSeam(t, c).Cause)
+		require.Equal(t, gap, scene.WantSeam(t, c).Cause)
 		require.True(t, peer.Closed())
-		s.wantDial()
+		s.WantDial()
 	})
 }
 
 // Redial works with an inbox that discards, too, and its cause is kept.
 func TestRedialEndsASessionThatDiscards(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
 		o.Inbox.Overflow = reconnect.InboxDiscard
-		c := s.open(&o)
-		s.wantDial().accept()
+		c := s.Open(&o)
+		s.WantDial().Accept()
 		c.Redial(1, nil)
 		synctest.Wait()
 		require.EqualError(t, c.Status().Err, "redial asked for")
@@ -519,16 +524,16 @@ func TestRedialEndsASessionThatDiscards(t *testing.T) {
 }
 
 // placed is a Dialer that has a name for where it dials.
-type placed struct{ *scene }
+type placed struct{ *scene.Scene }
 
 func (placed) Host() string { return "host:1" }
 
 func TestTheEndpointIsWhatTheDialerSays(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		require.Empty(t, s.open(nil).Endpoint())
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		require.Empty(t, s.Open(nil).Endpoint())
 		c, err := reconnect.New(placed{s}, nil)
 		require.NoError(t, err)
-		defer closeAndWait(c)
+		defer scene.CloseAndWait(c)
 		require.Equal(t, "host:1", c.Endpoint())
 	})
 }
@@ -536,15 +541,15 @@ func TestTheEndpointIsWhatTheDialerSays(t *testing.T) {
 // The name for the gate may be that of the service, of which the host is one server.
 func TestTheHostOfTheOptionsCountsBeforeThatOfTheDialer(t *testing.T) {
 	for host, want := range map[string]string{"": "acquire host:1", "service": "acquire service"} {
-		inBubble(t, func(t *testing.T, s *scene) {
-			g := &gate{}
-			o := withPolicy(every(time.Hour))
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			g := &scene.Gate{}
+			o := scene.WithPolicy(scene.Every(time.Hour))
 			o.Run.Gate, o.Run.Host = g, host
 			c, err := reconnect.New(placed{s}, &o)
 			require.NoError(t, err)
-			defer closeAndWait(c)
-			s.wantDial()
-			require.Equal(t, want, g.all()[0])
+			defer scene.CloseAndWait(c)
+			s.WantDial()
+			require.Equal(t, want, g.All()[0])
 		})
 	}
 }
