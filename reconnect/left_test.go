@@ -1,23 +1,21 @@
 package reconnect_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"reflect"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -232,102 +230,6 @@ func (s *scene) openLogged(o reconnect.Options) (c *reconnect.Conn, b *bytes.Buf
 	return s.open(&o), b
 }
 
-// levels returns the first letter of the level of each line about a wait.
-func levels(b *bytes.Buffer) (all string) {
-	for _, line := range lines(b) {
-		if strings.Contains(line, `msg="waiting to redial"`) {
-			all += line[len("level="):][:1]
-		}
-	}
-	return all
-}
-
-// secrets must appear nowhere (promise 13). They are in the URL, the header, the credentials of
-// Prepare, and in what the server sends back.
-var secrets = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret", "hintsecret"}
-
-const controls = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
-
-// everyFault prepares every kind of fault: first of the dials, then of the handshakes, then of
-// the sessions. It returns how many they are.
-func everyFault(server *wsServer) (faults int) {
-	dials := []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
-		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
-	}
-	server.network.Fault(wsAddr, append(dials, conntest.Fault{})...)
-	leak := http.Header{"Location": {"http://other.test/?token=bodysecret"}, "X-Token": {"bodysecret"}}
-	page := func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "bodysecret "+r.URL.String()+controls, 400)
-	}
-	answers := []conntest.Answer{
-		page, conntest.Status(401, leak), conntest.Status(503, leak), conntest.Status(302, leak), conntest.Status(200, leak),
-		http.RedirectHandler("", http.StatusFound).ServeHTTP, conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(controls + "\r\n\r\n")),
-		conntest.Status(200, http.Header{"X": {strings.Repeat("bodysecret", 100_000)}}),
-	}
-	for _, h := range []conntest.Handler{
-		conntest.CloseWith(1008, controls), conntest.CloseWith(4001, strings.Repeat("x", 123)),
-		conntest.CloseWith(4002, "no keysecret, passsecret, querysecret, headsecret"),
-		conntest.CloseWith(1012, "redial/1 wait=1s url=ws://feed.test/v1?resume=hintsecret hint=hintsecret"),
-		conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x3, Payload: []byte(controls)}),
-		conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 5000)}),
-		conntest.Frames(conntest.Frame{Head: conntest.TextFrame}),
-		on(func(p *conntest.Pipe) { p.Reset() }), on(func(p *conntest.Pipe) { p.FIN(conntest.ToClient) }),
-		on(func(p *conntest.Pipe) { p.Stall(conntest.Both) }), on(func(p *conntest.Pipe) { p.Window(conntest.ToServer, 0) }),
-		on(func(p *conntest.Pipe) {
-			p.Inject(conntest.ToClient, []byte{0x81, 100, 'x'})
-			p.Cut(conntest.ToClient, 1)
-		}),
-	} {
-		answers = append(answers, server.AcceptWith(h))
-	}
-	server.Next(append(answers, server.Accept)...)
-	return len(dials) + len(answers)
-}
-
-// on returns a handler that calls f with its connection.
-func on(f func(*conntest.Pipe)) conntest.Handler {
-	return func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
-		f(conntest.PipeOf(ctx))
-		<-ctx.Done()
-	}
-}
-
-// watchStatus collects the errors of the status and of writes.
-func watchStatus(c *reconnect.Conn, texts *notes) {
-	for c.Await(context.Background(), reconnect.StateWaiting) == nil {
-		texts.add(fmt.Sprintf("status: %v", c.Status().Err))
-		if err := c.Write(context.Background(), text("x")); err != nil {
-			texts.add(err.Error())
-		}
-		time.Sleep(300 * time.Millisecond)
-	}
-}
-
-// watchStream collects what the reader gets.
-func watchStream(c *reconnect.Conn, texts *notes) {
-	for m, err := range c.Messages(context.Background()) {
-		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
-			texts.add("seam: " + err.Error())
-			texts.add(seam.Cause.Error())
-		} else if err == nil {
-			texts.add("read " + string(m.Data))
-		}
-	}
-}
-
-func requireHarmless(t *testing.T, s string) {
-	t.Helper()
-	for _, secret := range secrets {
-		require.NotContains(t, s, secret)
-	}
-	require.Less(t, len(s), 1000)
-	require.NotContains(t, s, "level=ERROR msg=\"all", "an injected line")
-	for _, r := range s {
-		require.True(t, unicode.IsPrint(r), "%q in %q", r, s)
-	}
-}
-
 // The tests of RunOptions.Logins: Conns, and Runs, that are given one budget.
 
 func newLogins(t testing.TB, o budget.LoginsOptions) *budget.Logins {
@@ -351,32 +253,6 @@ func loggingIn(l *budget.Logins) reconnect.Options {
 	o.Run.Logins = l
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.Write(text("login")) }
 	return o
-}
-
-// invalidDialer is a dialer whose Validate fails.
-type invalidDialer struct{ reconnect.DialFunc }
-
-func (invalidDialer) Validate() error { return errors.New("dialer: URL: no host") }
-
-// numbers returns the paths of all fields of a struct that are numbers.
-func numbers(t reflect.Type, path string, index []int) map[string][]int {
-	found := map[string][]int{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		at := append(append([]int(nil), index...), i)
-		switch f.Type.Kind() {
-		case reflect.Int, reflect.Int64:
-			found[path+f.Name] = at
-		case reflect.Struct:
-			for name, at := range numbers(f.Type, path+f.Name+".", at) {
-				found[name] = at
-			}
-		}
-	}
-	return found
 }
 
 // acceptLate is accept with a peer that answers each ping after a while, or never if that is
@@ -427,75 +303,6 @@ func (s *scene) refusedRotation(why error) (c *reconnect.Conn, old *conntest.Fak
 	return c, old, done
 }
 
-// stuckConn is a connection whose Close blocks until release is closed, as that of a client that
-// waits for its peer may.
-type stuckConn struct{ release chan struct{} }
-
-func (c stuckConn) Close() error { <-c.release; return nil }
-
-// closeReports returns a Trace that notes in reports what SlowHandler and Overdue report.
-func closeReports(reports *notes) *reconnect.Trace {
-	note := func(kind, what string, since time.Duration) { reports.add(fmt.Sprint(kind, " ", what, " ", since)) }
-	return &reconnect.Trace{
-		SlowHandler: func(e reconnect.SlowHandler) { note("slow", e.What, e.Since) },
-		Overdue:     func(e reconnect.Overdue) { note("overdue", e.What, e.Since) },
-	}
-}
-
-// dropping is a server that ends each session with cause when it was ready for so long. If that
-// is negative, it refuses each dial with cause.
-type dropping struct {
-	ready time.Duration
-	cause error
-}
-
-// supervisor keeps a connection to a server open by dial, until that returns an error that is
-// permanent.
-type supervisor func(s dropping, dial func() error, o reconnect.RunOptions) error
-
-func run(s dropping, dial func() error, o reconnect.RunOptions) error {
-	return reconnect.Run(context.Background(), func(context.Context) (io.Closer, error) {
-		return io.NopCloser(nil), dial()
-	}, func(_ context.Context, _ io.Closer, session *reconnect.Session) error {
-		session.Ready()
-		time.Sleep(s.ready)
-		return s.cause
-	}, &o)
-}
-
-func keep(s dropping, dial func() error, o reconnect.RunOptions) error {
-	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-		fake := conntest.NewFake(nil)
-		time.AfterFunc(s.ready, func() { fake.Fail(s.cause) })
-		return fake, dial()
-	}), &reconnect.Options{Run: o, Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
-	if err == nil {
-		<-c.Done()
-		err = c.Err()
-	}
-	return err
-}
-
-// waits returns the first 40 waits before the server.
-func (s dropping) waits(t *testing.T, policy backoff.Policy, by supervisor) (waits []time.Duration) {
-	synctest.Test(t, func(t *testing.T) {
-		lost := time.Now()
-		err := by(s, func() error {
-			if len(waits) == 40 {
-				return backoff.Permanent(errLost)
-			}
-			waits = append(waits, time.Since(lost))
-			lost = time.Now().Add(max(s.ready, 0))
-			if s.ready < 0 {
-				return s.cause
-			}
-			return nil
-		}, reconnect.RunOptions{Policy: policy, Rand: rand.NewPCG(1, 2)})
-		require.ErrorIs(t, err, errLost)
-	})
-	return waits
-}
-
 // runConn is the connection of a bare Run: a Closer that notes its closes, each of which takes
 // some time.
 type runConn struct {
@@ -512,27 +319,6 @@ func (p *runConn) Close() error {
 	return nil
 }
 
-// runWithKicks runs a Run whose dials fail, with a channel that has room for three kicks, and
-// returns when the dials came.
-func runWithKicks(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
-	var dials []time.Duration
-	synctest.Test(t, func(t *testing.T) {
-		kick := make(chan struct{}, 3)
-		prepare(kick)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour-time.Second)
-		defer cancel()
-		start := time.Now()
-		err := reconnect.Run(ctx, func(context.Context) (*runConn, error) {
-			dials = append(dials, time.Since(start))
-			time.Sleep(time.Minute)
-			return nil, errLost
-		}, func(context.Context, *runConn, *reconnect.Session) error { return nil },
-			&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
-	return dials
-}
-
 // The tests of run.go that are about verdicts: what it makes of each error, and of each way in which a server behaves badly.
 
 // answered is an error with the status code of an answer, as those of a dialer are.
@@ -541,22 +327,6 @@ type answered int
 func (a answered) Error() string { return "answered" }
 
 func (a answered) StatusCode() int { return int(a) }
-
-// hostility is a way in which a server behaves badly, and what must come of it.
-type hostility struct {
-	handshake conntest.Answer  // instead of an accepted WebSocket
-	handler   conntest.Handler // or what it does with one
-	class     backoff.Class
-	cause     func(error) bool
-	lasts     bool // the session lasts until a limit of ours ends it
-}
-
-// isErr, asErr and hasStatus make the check of a hostility's cause.
-func isErr(target error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, target) }
-}
-
-func asErr[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
 func hasStatus(code int) func(error) bool {
 	return func(err error) bool {
@@ -569,173 +339,6 @@ const (
 	retry, overload, slow = backoff.ClassRetry, backoff.ClassOverload, backoff.ClassSlow
 	whole                 = conntest.Fin | conntest.TextFrame
 )
-
-var (
-	tooBig  = asErr[*conn.TooBigError]
-	tooSlow = asErr[*conn.SlowMessageError]
-	broken  = asErr[*conn.ProtocolError]
-)
-
-// bad is the hostility of a server that sends a frame by which the session ends.
-func bad(cause func(error) bool, f conntest.Frame) hostility {
-	return hostility{handler: conntest.Frames(f), class: slow, cause: cause}
-}
-
-// unfinished is the hostility of a server that sends a frame, and never the rest of its message.
-func unfinished(f conntest.Frame) hostility {
-	return hostility{handler: conntest.Frames(f), class: retry, cause: tooSlow, lasts: true}
-}
-
-var hostilities = map[string]hostility{
-	"oversized message":       bad(tooBig, conntest.Frame{Head: whole, Payload: make([]byte, 5000)}),
-	"endless fragments":       {handler: endless(1000), class: slow, cause: tooBig},
-	"endless empty fragment":  {handler: endless(0), class: retry, cause: tooSlow, lasts: true},
-	"unfinished message":      unfinished(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}),
-	"unfinished frame":        unfinished(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}),
-	"endless frame":           bad(tooBig, conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}),
-	"reserved bits":           bad(broken, conntest.Frame{Head: whole | 0x20}),
-	"unknown opcode":          bad(broken, conntest.Frame{Head: conntest.Fin | 0x5}),
-	"continuation of nothing": bad(broken, conntest.Frame{Head: conntest.Fin}),
-	"large ping":              bad(broken, conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 126)}),
-	"impossible close code":   bad(broken, conntest.Frame{Head: conntest.Fin | 0x8, Payload: []byte{0x03, 0xee}}),
-	"frame cut short":         {handler: cutShort, class: retry, cause: isErr(io.ErrUnexpectedEOF)},
-	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: isErr(io.EOF)},
-
-	"garbage for an answer":     {handshake: conntest.Garbage([]byte("\x00\x01SSH-2.0\r\n\r\n")), class: slow, cause: asErr[*dialer.Error]},
-	"hanging up":                {handshake: conntest.HangUp, class: retry, cause: isErr(io.EOF)},
-	"no answer":                 {handshake: conntest.Hang, class: overload, cause: isErr(context.DeadlineExceeded)},
-	"answer that trickles":      {handshake: trickling(1, time.Second, conntest.Status(200, nil)), class: overload, cause: isErr(context.DeadlineExceeded)},
-	"redirect loop":             {handshake: http.RedirectHandler("", http.StatusFound).ServeHTTP, class: slow, cause: hasStatus(302)},
-	"redirect into an intranet": {handshake: http.RedirectHandler("http://10.0.0.1/admin", http.StatusFound).ServeHTTP, class: slow, cause: hasStatus(302)},
-	"1 MiB of header":           {handshake: conntest.Status(200, http.Header{"X": {strings.Repeat("x", 1<<20)}}), class: slow, cause: asErr[*dialer.Error]},
-	"wrong key":                 {handshake: conntest.BadAccept, class: slow, cause: hasStatus(101)},
-	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: hasStatus(200)},
-}
-
-// endless is a handler that begins a message and never ends it, in bursts of ten fragments of size
-// bytes.
-func endless(size int) conntest.Handler {
-	fragment := conntest.Frame{Payload: make([]byte, size)}
-	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
-		ctx = c.CloseRead(ctx)
-		pipe, burst := conntest.PipeOf(ctx), bytes.Repeat(fragment.Bytes(), 10)
-		pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
-		for {
-			if _, err := pipe.Server().Write(burst); err != nil {
-				return
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	}
-}
-
-// cutShort is a handler whose connection ends inside a frame.
-func cutShort(ctx context.Context, c *websocket.Conn, _ *http.Request) {
-	conntest.PipeOf(ctx).Cut(conntest.ToClient, 100)
-	c.Write(ctx, websocket.MessageText, make([]byte, 1000))
-}
-
-// wantEcho reads until an echo comes. Before it comes a seam for each session of a hostility
-// that got so far.
-func wantEcho(t *testing.T, c *reconnect.Conn, server *wsServer, h hostility) {
-	t.Helper()
-	if h.handler != nil {
-		for range 4 {
-			_, err := c.Read(t.Context(), nil)
-			var seam *reconnect.Seam
-			require.ErrorAs(t, err, &seam)
-			require.True(t, h.cause(seam.Cause), "%T: %v", seam.Cause, seam.Cause)
-		}
-	}
-	for server.network.Count(wsAddr).Dials < 5 {
-		time.Sleep(time.Second)
-	}
-	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-	require.NoError(t, c.Write(t.Context(), text("well again")))
-	synctest.Wait()
-	m, err := c.Read(t.Context(), nil)
-	require.NoError(t, err)
-	require.Equal(t, "well again", string(m.Data))
-}
-
-// trickling gives answer a, of which n bytes arrive per interval.
-func trickling(n int, interval time.Duration, a conntest.Answer) conntest.Answer {
-	return func(w http.ResponseWriter, r *http.Request) {
-		conntest.PipeOf(r.Context()).Trickle(conntest.ToClient, n, interval)
-		a(w, r)
-	}
-}
-
-// elapsedPolicy is a policy that notes how long each outage has lasted.
-type elapsedPolicy struct{ elapsed *[]time.Duration }
-
-func (p elapsedPolicy) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
-	*p.elapsed = append(*p.elapsed, a.Elapsed)
-	return backoff.Step{Wait: time.Second}, true
-}
-
-// feed is a handler that wants a login, sends three messages and hangs up.
-func feed(w http.ResponseWriter, r *http.Request) {
-	c, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return
-	}
-	defer c.CloseNow()
-	_, login, err := c.Read(r.Context())
-	if err != nil || string(login) != "me" {
-		return
-	}
-	for i := range 4 {
-		if err := c.Write(r.Context(), websocket.MessageText, fmt.Append(nil, i)); err != nil {
-			return
-		}
-	}
-}
-
-func serveLines(l net.Listener) {
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			return
-		}
-		if login, _ := bufio.NewReader(nc).ReadString('\n'); login == "me\r\n" {
-			io.WriteString(nc, "welcome\r\n1\r\n2\r\n3\r\nhal")
-		}
-		nc.Close()
-	}
-}
-
-// starter is a connection that can be read after its close frame.
-type starter struct {
-	conn.Conn
-	started chan int // gets the code
-}
-
-func (c starter) StartClose(code int, _ string) error {
-	c.started <- code
-	return nil
-}
-
-// halfClosingConn is a connection whose CloseWrite fails.
-type halfClosingConn struct {
-	*conntest.Fake
-	err error
-}
-
-func (h *halfClosingConn) CloseWrite() error { return h.err }
-
-// rest reads until c has ended, and returns how many messages there were.
-func rest(t *testing.T, c *reconnect.Conn) (messages int) {
-	t.Helper()
-	for {
-		_, err := c.Read(context.Background(), nil)
-		if _, seam := err.(*reconnect.Seam); err != nil && !seam {
-			return messages
-		} else if err == nil {
-			messages++
-		}
-	}
-}
 
 // stallOptions returns options with a limit on the time without data, and without a wait before
 // a redial.
@@ -762,10 +365,68 @@ func TestExpectedGetsTheWallClock(t *testing.T) {
 	})
 }
 
-// deaf is a connection whose writes fail while its reads go on.
-type deaf struct{ conn.Conn }
+// eachSeed runs f for so many seeds, or for as many as REDIAL_SEEDS says.
+func eachSeed(t *testing.T, seeds int, f func(t *testing.T, seed uint64)) {
+	if testing.Short() || raceEnabled() {
+		seeds /= 5
+	}
+	if n, err := strconv.Atoi(os.Getenv("REDIAL_SEEDS")); err == nil {
+		seeds = n
+	}
+	for seed := range uint64(seeds) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { f(t, seed) })
+	}
+}
 
-func (deaf) Write(conn.Message) error { return errLost }
+// upTo draws from [0, d).
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+
+func (s *framedServer) stop() { s.network.Fault(framedAddr) }
+
+func (s *framedServer) inject(r *rand.Rand) {
+	if r.IntN(4) == 0 {
+		s.network.Fault(framedAddr, dialFault(r), conntest.Fault{})
+		return
+	}
+	for _, p := range s.network.Conns(framedAddr) {
+		breakConn(r, p)
+	}
+}
+
+// dialFault returns a random fault of a dial.
+func dialFault(r *rand.Rand) conntest.Fault {
+	late, way, size := upTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
+	return []conntest.Fault{
+		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
+		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
+		{OnConn: func(p *conntest.Pipe) { p.Cut(way, size) }},
+	}[r.IntN(9)]
+}
+
+// breakConn breaks a connection in a random way.
+func breakConn(r *rand.Rand, p *conntest.Pipe) {
+	d := conntest.Direction(1 + r.IntN(2))
+	switch r.IntN(9) {
+	case 0:
+		p.Reset()
+	case 1:
+		p.FIN(d)
+	case 2:
+		p.Cut(d, r.Int64N(3000))
+	case 3:
+		p.CutReset(d, r.Int64N(3000))
+	case 4:
+		p.Stall(conntest.Direction(1 + r.IntN(3)))
+	case 5:
+		p.Thaw(conntest.Both)
+	case 6:
+		p.Latency(d, upTo(r, 3*time.Second))
+	case 7:
+		p.Trickle(d, 1+r.IntN(2000), 10*time.Millisecond)
+	case 8:
+		p.Window(d, r.IntN(5000))
+	}
+}
 
 // recorder returns a Trace that notes each event.
 func recorder(n *notes) *reconnect.Trace {

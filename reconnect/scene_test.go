@@ -300,11 +300,6 @@ func (f refusingGate) Acquire(context.Context, string) (func(backoff.Verdict), e
 	return func(backoff.Verdict) {}, nil
 }
 
-// openGate is a Gate that lets everybody through, and calls the function with each verdict.
-type openGate func(backoff.Verdict)
-
-func (f openGate) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
-
 // verdictGate is a Gate that lets everybody through, and keeps each verdict.
 type verdictGate struct{ list []backoff.Verdict }
 

@@ -118,18 +118,6 @@ func (s *wsServer) pipe(t *testing.T) *conntest.Pipe {
 	return pipes[0]
 }
 
-// readAll reads the rest of a message on the server. When a connection ends inside a message,
-// coder/websocket may return what came as if it were all, because its reader takes the io.EOF
-// of the connection for that of the message. So if data may be the beginning of a message,
-// readAll looks for a next one: if there is none, the message was cut, and the error says why.
-func readAll(ctx context.Context, c *websocket.Conn, message io.Reader, doubtful func(data string) bool) (string, error) {
-	data, err := io.ReadAll(message)
-	if err == nil && doubtful(string(data)) {
-		_, _, err = c.Reader(ctx)
-	}
-	return string(data), err
-}
-
 // messageLog is a server that notes what each connection brings: "3 x 100000" for a message of
 // 100000 bytes with the name 3, and "3 cut" for part of one.
 type messageLog struct {

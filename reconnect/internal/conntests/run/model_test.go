@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Random faults and random sends, of all files at once: the fate of each message.
@@ -27,24 +28,24 @@ import (
 // losses and ends, and each message has exactly one fate, which is true. REDIAL_SEEDS sets the
 // number of seeds; -run 'Ledger/^17$' runs one again.
 func TestTheLedgerIsComplete(t *testing.T) {
-	eachSeed(t, 80, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 80, func(t *testing.T, seed uint64) {
 		w := &modelWS{model: newModel(seed)}
-		withWSServer(t, w.serve, w.run)
+		scene.WithWSServer(t, w.serve, w.run)
 	})
 }
 
 // The same over connections in memory that fail in every way in which a Write can.
 func TestTheLedgerIsCompleteOverFakes(t *testing.T) {
-	eachSeed(t, 300, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 300, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { (&modelFakes{model: newModel(seed)}).run(t) })
 	})
 }
 
 // The same over framed TCP: a message of which the server has seen a part was not dropped.
 func TestTheLedgerIsCompleteOverFramedTCP(t *testing.T) {
-	eachSeed(t, 60, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 60, func(t *testing.T, seed uint64) {
 		w := &modelFramed{model: newModel(seed)}
-		withFramedServer(t, conn.LengthPrefix{}, w.run)
+		scene.WithFramedServer(t, conn.LengthPrefix{}, w.run)
 	})
 }
 
@@ -109,8 +110,12 @@ func (m *model) options() {
 	o.OnSession, o.OpenTimeout = m.login, 5*time.Second
 	o.OnMessage = func(context.Context, reconnect.Message) {}
 	o.Outbox = reconnect.Outbox{
-		Messages: 1 + r.IntN(20), Bytes: 1000 + r.IntN(300_000),
-		Age: time.Second + upTo(r, 20*time.Second), Overflow: []reconnect.OutboxOverflow{reconnect.OutboxRefuse, reconnect.OutboxDropOldest, reconnect.OutboxReplaceKey}[r.IntN(3)],
+		Messages: 1 + r.IntN(20),
+		Bytes:    1000 + r.IntN(300_000),
+		Age:      time.Second + scene.UpTo(r, 20*time.Second),
+		Overflow: []reconnect.OutboxOverflow{
+			reconnect.OutboxRefuse, reconnect.OutboxDropOldest, reconnect.OutboxReplaceKey,
+		}[r.IntN(3)],
 	}
 	if r.IntN(3) == 0 {
 		o.Outbox.Age = -1
@@ -121,12 +126,12 @@ func (m *model) options() {
 		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
 	}
 	if r.IntN(3) == 0 {
-		o.Stall.Limit = 3*time.Second + upTo(r, 10*time.Second)
+		o.Stall.Limit = 3*time.Second + scene.UpTo(r, 10*time.Second)
 		o.Stall.Expected = func(time.Time) bool { return !m.calm.Load() }
 	}
 	if turns := m.stream(5); !m.steady && turns.IntN(2) == 0 {
 		o.Rotate.Overlap = reconnect.Overlap(turns.IntN(3))
-		o.Rotate.Drain = 1 + upTo(turns, 3*time.Second)
+		o.Rotate.Drain = 1 + scene.UpTo(turns, 3*time.Second)
 		o.Run.OneConnection = o.Rotate.Overlap == reconnect.OverlapBreakFirst
 		m.rotates = true
 	}
@@ -142,13 +147,13 @@ func (m *model) drive(t *testing.T, d reconnect.Dialer, calm func()) {
 	var err error
 	m.conn, err = reconnect.New(d, &m.o)
 	require.NoError(t, err)
-	defer func() { closeAndWait(m.conn) }()
+	defer func() { scene.CloseAndWait(m.conn) }()
 	// Draw how long the users work, and how the Conn ends.
 	r := m.stream(4)
 	length := 30 * time.Second
 	how := r.IntN(4)
 	if how < 2 {
-		length = upTo(r, length)
+		length = scene.UpTo(r, length)
 	}
 	// Run the users.
 	ctx, cancel := context.WithTimeout(t.Context(), length)
@@ -174,10 +179,10 @@ func (m *model) end(r *rand.Rand, how int) {
 		if r.IntN(2) == 0 {
 			m.users.Go(func() { m.shutdown(time.Hour) })
 		}
-		time.Sleep(upTo(r, time.Second))
-		closeAndWait(m.conn)
+		time.Sleep(scene.UpTo(r, time.Second))
+		scene.CloseAndWait(m.conn)
 	}
-	m.shutdown(upTo(r, 20*time.Second))
+	m.shutdown(scene.UpTo(r, 20*time.Second))
 }
 
 func (m *model) shutdown(patience time.Duration) {
@@ -220,14 +225,14 @@ func (m *model) settle(t *testing.T, calm func()) {
 // kickAndRedial calls Kick and Redial now and then.
 func (m *model) kickAndRedial(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
-		time.Sleep(upTo(r, 8*time.Second))
+		time.Sleep(scene.UpTo(r, 8*time.Second))
 		switch {
 		case m.rotates && r.IntN(3) > 0:
 			m.conn.Rotate(m.conn.Status().Session, reconnect.Advice{Spread: time.Second})
 		case r.IntN(2) == 0:
 			m.conn.Kick()
 		default:
-			m.conn.Redial(m.conn.Status().Session, errLost)
+			m.conn.Redial(m.conn.Status().Session, scene.ErrLost)
 		}
 	}
 }
@@ -235,7 +240,7 @@ func (m *model) kickAndRedial(ctx context.Context, r *rand.Rand) {
 // send is one user: it sends and writes messages until ctx ends.
 func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 	for number := 0; ctx.Err() == nil; number++ {
-		switch pause := upTo(r, time.Second); {
+		switch pause := scene.UpTo(r, time.Second); {
 		case r.IntN(3) > 0:
 			time.Sleep(pause)
 		case m.exact: // no two at one instant
@@ -247,7 +252,7 @@ func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 			p.out.Data = make([]byte, 100_000) // more than the window
 		}
 		if r.IntN(4) == 0 {
-			m.write(p, upTo(r, 5*time.Second))
+			m.write(p, scene.UpTo(r, 5*time.Second))
 			continue
 		}
 		m.terms(p, r)
@@ -259,7 +264,7 @@ func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 func (m *model) terms(p *sentMessage, r *rand.Rand) {
 	p.out.Repeatable = r.IntN(3) == 0
 	if r.IntN(4) == 0 {
-		p.out.Deadline = time.Now().Add(upTo(r, 5*time.Second))
+		p.out.Deadline = time.Now().Add(scene.UpTo(r, 5*time.Second))
 	}
 	if r.IntN(3) == 0 {
 		p.out.Key = strconv.Itoa(r.IntN(3))
@@ -358,11 +363,13 @@ func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
 	if whim := r.IntN(40); !m.calm.Load() {
 		switch {
 		case whim == 0:
-			time.Sleep(upTo(r, 3*time.Second))
+			time.Sleep(scene.UpTo(r, 3*time.Second))
 		case whim == 1:
-			m.write(&sentMessage{actor: 8, number: r.Int(), out: reconnect.Outgoing{Message: text(strings.Repeat("x", 30))}}, time.Second)
+			out := reconnect.Outgoing{Message: scene.Text(strings.Repeat("x", 30))}
+			m.write(&sentMessage{actor: 8, number: r.Int(), out: out}, time.Second)
 		case whim < 4:
-			m.accept(&sentMessage{actor: 7, number: p.order, out: reconnect.Outgoing{Message: text(strings.Repeat("x", 30))}})
+			out := reconnect.Outgoing{Message: scene.Text(strings.Repeat("x", 30))}
+			m.accept(&sentMessage{actor: 7, number: p.order, out: out})
 		}
 	}
 	m.mu.Lock()
@@ -372,7 +379,7 @@ func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
 
 func (m *model) login(_ context.Context, o *reconnect.Opening) error {
 	o.Conn().(interface{ begin(uint64) }).begin(o.Session)
-	if err := o.Write(text(fmt.Sprintf("login %d", o.Session))); err != nil {
+	if err := o.Write(scene.Text(fmt.Sprintf("login %d", o.Session))); err != nil {
 		return err
 	}
 	m.mu.Lock()

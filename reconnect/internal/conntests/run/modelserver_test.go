@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // sentMessage is one message of a [model], and what became of it.
@@ -195,35 +196,35 @@ func (m *model) beginning(data string) bool {
 // modelWS is a model over real WebSockets, with random faults.
 type modelWS struct {
 	*model
-	*wsServer
+	*scene.WSServer
 }
 
-func (w *modelWS) run(t *testing.T, server *wsServer) {
-	w.wsServer = server
+func (w *modelWS) run(t *testing.T, server *scene.WSServer) {
+	w.WSServer = server
 	r := w.model.stream(30)
-	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
-	w.o.Liveness.Limit = 3*time.Second + upTo(r, 30*time.Second)
-	faults := &wsFaults{wsServer: server}
+	server.Dialer.Conn.WriteTimeout = time.Second + scene.UpTo(r, 10*time.Second)
+	w.o.Liveness.Limit = 3*time.Second + scene.UpTo(r, 30*time.Second)
+	faults := &wsFaults{WSServer: server}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.users.Go(func() {
 		for ctx.Err() == nil {
-			time.Sleep(upTo(r, 3*time.Second))
-			faults.inject(r)
+			time.Sleep(scene.UpTo(r, 3*time.Second))
+			faults.Inject(r)
 		}
 	})
 	time.AfterFunc(30*time.Second, cancel)
 	w.drive(t, reconnect.DialFunc(w.Dial), func() {
-		faults.stop()
-		server.network.ResetAll(wsAddr)
+		faults.Stop()
+		server.Network.ResetAll(scene.WSAddr)
 	})
 	cancel()
 	faults.farewells.Wait()
-	require.Zero(t, server.network.Open())
+	require.Zero(t, server.Network.Open())
 }
 
 // Dial returns a watchedConn with the abilities of a WebSocket.
 func (w *modelWS) Dial(ctx context.Context) (conn.Conn, error) {
-	opened, err := w.dialer.Dial(ctx)
+	opened, err := w.Dialer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -267,34 +268,37 @@ func (w *modelWS) serve(ctx context.Context, c *websocket.Conn, _ *http.Request)
 // modelFramed is a model over framed TCP, with random faults.
 type modelFramed struct {
 	*model
-	server *framedServer
+	server *scene.FramedServer
 }
 
-func (w *modelFramed) run(t *testing.T, server *framedServer) {
+func (w *modelFramed) run(t *testing.T, server *scene.FramedServer) {
 	w.server = server
 	r := w.stream(30)
-	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
-	w.o.Liveness = reconnect.Liveness{Limit: 7*time.Second + upTo(r, 30*time.Second), Probe: w.probe} // 7: none while the server talks
+	server.Dialer.Conn.WriteTimeout = time.Second + scene.UpTo(r, 10*time.Second)
+	w.o.Liveness = reconnect.Liveness{
+		Limit: 7*time.Second + scene.UpTo(r, 30*time.Second), // 7: none while the server talks
+		Probe: w.probe,
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
-	serving.Go(func() { server.serve(ctx, w.serve) })
+	serving.Go(func() { server.Serve(ctx, w.serve) })
 	w.users.Go(func() {
 		for start := time.Now(); ctx.Err() == nil && time.Since(start) < 30*time.Second; {
-			time.Sleep(upTo(r, 3*time.Second))
-			server.inject(r)
+			time.Sleep(scene.UpTo(r, 3*time.Second))
+			server.Inject(r)
 		}
 	})
 	w.drive(t, reconnect.DialFunc(w.Dial), func() {
-		server.stop()
-		server.network.ResetAll(framedAddr)
+		server.Stop()
+		server.Network.ResetAll(scene.FramedAddr)
 	})
-	require.Zero(t, server.network.Open())
+	require.Zero(t, server.Network.Open())
 	cancel()
 	serving.Wait()
 }
 
 func (w *modelFramed) probe(_ context.Context, write func(conn.Message) error) error {
-	err := write(text("ping"))
+	err := write(scene.Text("ping"))
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -305,7 +309,7 @@ func (w *modelFramed) probe(_ context.Context, write func(conn.Message) error) e
 
 // Dial returns a watchedConn with the abilities of a Framed.
 func (w *modelFramed) Dial(ctx context.Context) (conn.Conn, error) {
-	opened, err := w.server.dialer.Dial(ctx)
+	opened, err := w.server.Dialer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -368,7 +372,7 @@ func (w *modelFakes) run(t *testing.T) {
 	defer cancel()
 	w.users.Go(func() {
 		for start := time.Now(); ctx.Err() == nil && time.Since(start) < 30*time.Second; {
-			time.Sleep(upTo(r, 5*time.Second))
+			time.Sleep(scene.UpTo(r, 5*time.Second))
 			w.lose(r)
 		}
 	})
@@ -382,17 +386,17 @@ func (w *modelFakes) lose(r *rand.Rand) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.live != nil {
-		w.live.Fail(fmt.Errorf("%w after %d", errLost, r.IntN(10)))
+		w.live.Fail(fmt.Errorf("%w after %d", scene.ErrLost, r.IntN(10)))
 	}
 }
 
 func (w *modelFakes) Dial(ctx context.Context) (conn.Conn, error) {
 	if !w.calm.Load() && w.faults.IntN(3) == 0 {
-		return nil, errLost
+		return nil, scene.ErrLost
 	}
 	w.dials++
 	fake := conntest.NewFake(&conntest.FakeOptions{Transport: true})
-	fake.Deliver(text("welcome"))
+	fake.Deliver(scene.Text("welcome"))
 	w.mu.Lock()
 	w.live = fake
 	w.mu.Unlock()
@@ -431,15 +435,15 @@ func (c *faultyConn) Write(m conn.Message) error {
 	}
 	switch {
 	case what == 0:
-		c.FailWrite(errLost)
+		c.FailWrite(scene.ErrLost)
 	case what == 1:
-		c.FailWrite(errNotBegun)
+		c.FailWrite(scene.ErrNotBegun)
 	case what == 2:
 		c.Hold() // until it is lost, or released
-		release := time.AfterFunc(upTo(c.faults, 10*time.Second), c.Release)
+		release := time.AfterFunc(scene.UpTo(c.faults, 10*time.Second), c.Release)
 		defer release.Stop()
 	case what < 8:
-		time.Sleep(upTo(c.faults, 2*time.Second))
+		time.Sleep(scene.UpTo(c.faults, 2*time.Second))
 	}
 	err := c.Fake.Write(m)
 	fmt.Sscanf(string(m.Data), "login %d", &c.session)
@@ -447,4 +451,18 @@ func (c *faultyConn) Write(m conn.Message) error {
 		c.w.arrive(c.session, string(m.Data), true, c.last)
 	}
 	return err
+}
+
+// readAll reads the rest of a message on the server. When a connection ends inside a message,
+// coder/websocket may return what came as if it were all, because its reader takes the io.EOF
+// of the connection for that of the message. So if data may be the beginning of a message,
+// readAll looks for a next one: if there is none, the message was cut, and the error says why.
+func readAll(
+	ctx context.Context, c *websocket.Conn, message io.Reader, doubtful func(data string) bool,
+) (string, error) {
+	data, err := io.ReadAll(message)
+	if err == nil && doubtful(string(data)) {
+		_, _, err = c.Reader(ctx)
+	}
+	return string(data), err
 }

@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Each callback of a Conn, and what a callback may do.
@@ -53,7 +54,7 @@ var callbacks = map[string]func(o *reconnect.Options, f act){
 	"KeepAlive.Message": func(o *reconnect.Options, f act) {
 		o.KeepAlive = reconnect.KeepAlive{
 			Every:   10 * time.Second,
-			Message: func() conn.Message { f(nil); return text("idle") },
+			Message: func() conn.Message { f(nil); return scene.Text("idle") },
 		}
 	},
 	"Rotate.Allowed": func(o *reconnect.Options, f act) {
@@ -120,7 +121,7 @@ var untimed = map[string]func(o *reconnect.Options, f act){
 	"Liveness.Probe": func(o *reconnect.Options, f act) {
 		o.Liveness.Probe = func(ctx context.Context, write func(conn.Message) error) error {
 			f(ctx)
-			return write(text("alive?"))
+			return write(scene.Text("alive?"))
 		}
 	},
 	"Trace.SlowHandler": func(o *reconnect.Options, f act) {
@@ -170,7 +171,7 @@ func live(t *testing.T, o *reconnect.Options, began func(c *reconnect.Conn)) (en
 		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 	}
 	if o.Run.Policy == nil {
-		o.Run.Policy = hanging{}
+		o.Run.Policy = scene.Hanging{}
 	}
 	o.WhenDown = reconnect.WhenDownKeep
 	var mu sync.Mutex // guards what follows
@@ -193,7 +194,7 @@ func live(t *testing.T, o *reconnect.Options, began func(c *reconnect.Conn)) (en
 		mu.Unlock()
 		switch n {
 		case 1:
-			return nil, errLost
+			return nil, scene.ErrLost
 		case 2:
 			backoff.AttemptFrom(ctx).Connected()
 			<-ctx.Done()
@@ -201,7 +202,7 @@ func live(t *testing.T, o *reconnect.Options, began func(c *reconnect.Conn)) (en
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		peer := conntest.NewFake(&alive)
+		peer := conntest.NewFake(&scene.Alive)
 		peers = append(peers, peer)
 		return peer.Conn(), nil
 	}), o)
@@ -229,21 +230,21 @@ func live(t *testing.T, o *reconnect.Options, began func(c *reconnect.Conn)) (en
 		if !connected || at%(2*time.Minute) > time.Minute { // the peer is quiet now and then
 			continue
 		}
-		newest().Deliver(text("tick"))
+		newest().Deliver(scene.Text("tick"))
 		switch {
 		case at%(2*time.Minute) == 20*time.Second:
-			_ = c.Send(reconnect.Outgoing{Message: text("sent")})
+			_ = c.Send(reconnect.Outgoing{Message: scene.Text("sent")})
 		case at%(4*time.Minute) == 30*time.Second:
 			c.Rotate(c.Status().Session, reconnect.Advice{URL: "wss://other.example/"})
 		case at%(4*time.Minute) == 150*time.Second: // a message is being written, and another one waits
 			newest().Hold()
-			_ = c.Send(reconnect.Outgoing{Message: text("held"), Repeatable: true})
-			_ = c.Send(reconnect.Outgoing{Message: text("kept")})
+			_ = c.Send(reconnect.Outgoing{Message: scene.Text("held"), Repeatable: true})
+			_ = c.Send(reconnect.Outgoing{Message: scene.Text("kept")})
 			synctest.Wait()
-			newest().Fail(errLost)
+			newest().Fail(scene.ErrLost)
 		}
 	}
-	closeAndWait(c)
+	scene.CloseAndWait(c)
 	return ends
 }
 
@@ -256,7 +257,7 @@ func traced() *reconnect.Options {
 func TestSlowCallbackIsNamedAndNotThePeersFault(t *testing.T) {
 	for name, set := range callbacks {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *scene) {
+			scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
 				o := traced()
 				var acted atomic.Bool
 				set(o, func(context.Context) {
@@ -307,28 +308,28 @@ func TestSlowFunctionIsNamedInDeliver(t *testing.T) {
 	} {
 		for rotates, want := range map[bool]string{false: name + " of 1", true: name + " of 2"} {
 			t.Run(want, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
-					var seen notes
-					o := rotating(reconnect.OverlapMix)
+				scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+					var seen scene.Notes
+					o := scene.Rotating(reconnect.OverlapMix)
 					set(&o)
 					o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 						if rotates != (op.Session == 2) {
 							return nil
 						}
-						return op.Deliver(text("x"))
+						return op.Deliver(scene.Text("x"))
 					}
 					o.Run.Trace = &reconnect.Trace{SlowHandler: func(e reconnect.SlowHandler) {
-						seen.add(fmt.Sprint(e.What, " of ", e.Session))
+						seen.Add(fmt.Sprint(e.What, " of ", e.Session))
 					}}
-					c := s.open(&o)
-					s.wantDial().accept()
+					c := s.Open(&o)
+					s.WantDial().Accept()
 					if rotates {
 						synctest.Wait()
 						c.Rotate(1, reconnect.Advice{})
-						s.wantDial().accept()
+						s.WantDial().Accept()
 					}
 					time.Sleep(time.Minute)
-					require.Equal(t, []string{want}, seen.all())
+					require.Equal(t, []string{want}, seen.All())
 				})
 			})
 		}
@@ -337,31 +338,31 @@ func TestSlowFunctionIsNamedInDeliver(t *testing.T) {
 
 // With OverlapMix OnMessage waits for the call of the other session, and is timed from then on.
 func TestSlowOnMessageIsNamedAfterAnotherOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
-		o := rotating(reconnect.OverlapMix)
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		var seen scene.Notes
+		o := scene.Rotating(reconnect.OverlapMix)
 		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(25 * time.Second) }
 		o.Run.Trace = &reconnect.Trace{SlowHandler: func(e reconnect.SlowHandler) {
-			seen.add(fmt.Sprint(e.What, " of ", e.Session))
+			seen.Add(fmt.Sprint(e.What, " of ", e.Session))
 		}}
-		c := s.open(&o)
-		one := s.wantDial().accept()
+		c := s.Open(&o)
+		one := s.WantDial().Accept()
 		synctest.Wait()
 		c.Rotate(1, reconnect.Advice{})
-		two := s.wantDial().accept()
+		two := s.WantDial().Accept()
 		synctest.Wait()
-		one.Deliver(text("x"))
+		one.Deliver(scene.Text("x"))
 		synctest.Wait()
-		two.Deliver(text("x"))
+		two.Deliver(scene.Text("x"))
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"OnMessage of 1", "OnMessage of 2"}, seen.all())
+		require.Equal(t, []string{"OnMessage of 1", "OnMessage of 2"}, seen.All())
 	})
 }
 
 // Every callback that live does not call is a hole in the tests above.
 func TestLiveCallsEachCallback(t *testing.T) {
 	for name, set := range allCallbacks() {
-		inBubble(t, func(t *testing.T, _ *scene) {
+		scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
 			o := traced()
 			var calls atomic.Int32
 			set(o, func(context.Context) { calls.Add(1) })
@@ -405,7 +406,7 @@ func TestCallbacksAreThoseOfOptions(t *testing.T) {
 
 // Each callback has a row in the table of doc.go, and so have the other functions of the user that are called.
 func TestDocSaysWhatEachCallbackDelays(t *testing.T) {
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile("../../../doc.go")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "//	callback ")
 	require.True(t, found)
@@ -459,19 +460,21 @@ var methods = map[string]func(ctx context.Context, c *reconnect.Conn){
 		}
 	},
 	"Read":   func(ctx context.Context, c *reconnect.Conn) { _, _ = c.Read(ctx, nil) },
-	"Redial": func(_ context.Context, c *reconnect.Conn) { c.Redial(c.Status().Session, errLost) },
+	"Redial": func(_ context.Context, c *reconnect.Conn) { c.Redial(c.Status().Session, scene.ErrLost) },
 	"Rotate": func(_ context.Context, c *reconnect.Conn) { c.Rotate(c.Status().Session, reconnect.Advice{}) },
-	"Send":   func(_ context.Context, c *reconnect.Conn) { _ = c.Send(reconnect.Outgoing{Message: text("s")}) },
+	"Send":   func(_ context.Context, c *reconnect.Conn) { _ = c.Send(reconnect.Outgoing{Message: scene.Text("s")}) },
 	"SendWait": func(ctx context.Context, c *reconnect.Conn) {
-		_ = c.SendWait(ctx, reconnect.Outgoing{Message: text("s")})
+		_ = c.SendWait(ctx, reconnect.Outgoing{Message: scene.Text("s")})
 	},
 	"Shutdown": func(ctx context.Context, c *reconnect.Conn) { _ = c.Shutdown(ctx) },
 	"State":    func(_ context.Context, c *reconnect.Conn) { c.State() },
 	"Stats":    func(_ context.Context, c *reconnect.Conn) { c.Stats() },
 	"Status":   func(_ context.Context, c *reconnect.Conn) { c.Status() },
 	"Watch":    func(_ context.Context, c *reconnect.Conn) { c.Watch(&reconnect.Trace{})() },
-	"Write":    func(ctx context.Context, c *reconnect.Conn) { _ = c.Write(ctx, text("w")) },
-	"WriteTo":  func(ctx context.Context, c *reconnect.Conn) { _ = c.WriteTo(ctx, c.Status().Session, text("w")) },
+	"Write":    func(ctx context.Context, c *reconnect.Conn) { _ = c.Write(ctx, scene.Text("w")) },
+	"WriteTo": func(ctx context.Context, c *reconnect.Conn) {
+		_ = c.WriteTo(ctx, c.Status().Session, scene.Text("w"))
+	},
 }
 
 func TestMethodsAreThoseOfConn(t *testing.T) {
@@ -486,7 +489,7 @@ func TestMethodsAreThoseOfConn(t *testing.T) {
 func TestEveryMethodReturnsInLayerStart(t *testing.T) {
 	for method, call := range methods {
 		t.Run(method, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *scene) {
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 				o := traced()
 				o.Layers = []*reconnect.Layer{{Start: func(c *reconnect.Conn) error {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -494,8 +497,8 @@ func TestEveryMethodReturnsInLayerStart(t *testing.T) {
 					call(ctx, c)
 					return nil
 				}}}
-				c := s.open(o)
-				require.LessOrEqual(t, s.now(), time.Minute)
+				c := s.Open(o)
+				require.LessOrEqual(t, s.Now(), time.Minute)
 				require.NoError(t, c.Close())
 				<-c.Done()
 			})
@@ -509,7 +512,7 @@ func TestEveryMethodReturnsInEveryCallback(t *testing.T) {
 	for name, set := range allCallbacks() {
 		for method, call := range methods {
 			t.Run(name+" calls "+method, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, _ *scene) {
+				scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
 					o := traced()
 					var c *reconnect.Conn
 					var began, returned, sessions atomic.Int32
@@ -544,3 +547,8 @@ func TestEveryMethodReturnsInEveryCallback(t *testing.T) {
 		}
 	}
 }
+
+// openGate is a Gate that lets everybody through, and calls the function with each verdict.
+type openGate func(backoff.Verdict)
+
+func (f openGate) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }

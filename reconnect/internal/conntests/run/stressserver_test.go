@@ -1,4 +1,4 @@
-package reconnect_test
+package run_test
 
 import (
 	"bufio"
@@ -20,24 +20,25 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // stressWS is a stress over real WebSockets.
 type stressWS struct{ *stress }
 
-func (w *stressWS) run(t *testing.T, server *wsServer) {
+func (w *stressWS) run(t *testing.T, server *scene.WSServer) {
 	r := w.stream(2)
-	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
+	server.Dialer.Conn.WriteTimeout = time.Second + scene.UpTo(r, 10*time.Second)
 	if r.IntN(4) == 0 {
-		server.dialer.Compression = websocket.CompressionContextTakeover
+		server.Dialer.Compression = websocket.CompressionContextTakeover
 	}
 	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
-	faults := &wsFaults{wsServer: server}
+	faults := &wsFaults{WSServer: server}
 	defer func() {
 		server.Close() // else a Close of coder/websocket waits for the rest of a frame that was cut
 		faults.farewells.Wait()
 	}()
-	w.drive(t, server.network, wsAddr, server.dialer, faults)
+	w.drive(t, server.Network, scene.WSAddr, server.Dialer, faults)
 }
 
 // serve reads a login, counts to the client and records what the client sends.
@@ -73,15 +74,17 @@ type stressFramed struct {
 	framing framing
 }
 
-func (w *stressFramed) run(t *testing.T, server *framedServer) {
-	server.dialer.Conn.WriteTimeout = time.Second + upTo(w.stream(2), 10*time.Second)
-	w.o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("ping")) }
+func (w *stressFramed) run(t *testing.T, server *scene.FramedServer) {
+	server.Dialer.Conn.WriteTimeout = time.Second + scene.UpTo(w.stream(2), 10*time.Second)
+	w.o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+		return write(scene.Text("ping"))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
-	serving.Go(func() { server.serve(ctx, w.serve) })
+	serving.Go(func() { server.Serve(ctx, w.serve) })
 	defer serving.Wait()
 	defer cancel()
-	w.drive(t, server.network, framedAddr, server.dialer, server)
+	w.drive(t, server.Network, scene.FramedAddr, server.Dialer, server)
 }
 
 // serve reads a login, counts to the client and records what the client sends, parts of
@@ -218,90 +221,45 @@ func readFrame(in *bufio.Reader) ([]byte, error) {
 
 // faults makes things go wrong with a server and its connections.
 type faults interface {
-	inject(r *rand.Rand) // one thing goes wrong
-	stop()               // no further dial fails
+	Inject(r *rand.Rand) // one thing goes wrong
+	Stop()               // no further dial fails
 }
 
-// wsFaults are the faults of a wsServer.
+// wsFaults are the faults of a scene.WSServer.
 type wsFaults struct {
-	*wsServer
+	*scene.WSServer
 	farewells sync.WaitGroup
 }
 
-func (f *wsFaults) stop() {
-	f.network.Fault(wsAddr)
+func (f *wsFaults) Stop() {
+	f.Network.Fault(scene.WSAddr)
 	f.Next()
 }
 
-func (f *wsFaults) inject(r *rand.Rand) {
+func (f *wsFaults) Inject(r *rand.Rand) {
 	switch r.IntN(12) {
 	case 0, 1:
-		f.network.Fault(wsAddr, dialFault(r), conntest.Fault{})
+		f.Network.Fault(scene.WSAddr, scene.DialFault(r), conntest.Fault{})
 	case 2, 3:
-		late := upTo(r, 20*time.Second)
+		late := scene.UpTo(r, 20*time.Second)
 		delayed := func(w http.ResponseWriter, r *http.Request) { time.Sleep(late); f.Accept(w, r) }
 		f.Next([]conntest.Answer{
-			conntest.Status(503, conntest.RetryAfter(strconv.Itoa(int(upTo(r, 5*time.Second).Seconds())))), conntest.Status(502, nil), conntest.Hang,
-			conntest.HangUp, conntest.BadAccept, delayed, trickling(1+r.IntN(500), 100*time.Millisecond, f.Accept),
-			f.AcceptWith(conntest.CloseWith(1012, "restart")), f.AcceptWith(conntest.NeverRead), f.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
+			conntest.Status(503, conntest.RetryAfter(strconv.Itoa(int(scene.UpTo(r, 5*time.Second).Seconds())))),
+			conntest.Status(502, nil), conntest.Hang, conntest.HangUp, conntest.BadAccept, delayed,
+			trickling(1+r.IntN(500), 100*time.Millisecond, f.Accept),
+			f.AcceptWith(conntest.CloseWith(1012, "restart")), f.AcceptWith(conntest.NeverRead),
+			f.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
 		}[r.IntN(10)], f.Accept)
 	case 4:
 		f.Close()
-		time.Sleep(upTo(r, 5*time.Second))
+		time.Sleep(scene.UpTo(r, 5*time.Second))
 		f.Start()
 	case 5:
 		code := websocket.StatusCode(1000 + 12*r.IntN(2)) // or 1012
 		f.farewells.Go(func() { f.Disconnect(code, "see you") })
 	default:
-		for _, p := range f.network.Conns(wsAddr) {
-			breakConn(r, p)
+		for _, p := range f.Network.Conns(scene.WSAddr) {
+			scene.BreakConn(r, p)
 		}
-	}
-}
-
-func (s *framedServer) stop() { s.network.Fault(framedAddr) }
-
-func (s *framedServer) inject(r *rand.Rand) {
-	if r.IntN(4) == 0 {
-		s.network.Fault(framedAddr, dialFault(r), conntest.Fault{})
-		return
-	}
-	for _, p := range s.network.Conns(framedAddr) {
-		breakConn(r, p)
-	}
-}
-
-// dialFault returns a random fault of a dial.
-func dialFault(r *rand.Rand) conntest.Fault {
-	late, way, size := upTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
-	return []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
-		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
-		{OnConn: func(p *conntest.Pipe) { p.Cut(way, size) }},
-	}[r.IntN(9)]
-}
-
-// breakConn breaks a connection in a random way.
-func breakConn(r *rand.Rand, p *conntest.Pipe) {
-	d := conntest.Direction(1 + r.IntN(2))
-	switch r.IntN(9) {
-	case 0:
-		p.Reset()
-	case 1:
-		p.FIN(d)
-	case 2:
-		p.Cut(d, r.Int64N(3000))
-	case 3:
-		p.CutReset(d, r.Int64N(3000))
-	case 4:
-		p.Stall(conntest.Direction(1 + r.IntN(3)))
-	case 5:
-		p.Thaw(conntest.Both)
-	case 6:
-		p.Latency(d, upTo(r, 3*time.Second))
-	case 7:
-		p.Trickle(d, 1+r.IntN(2000), 10*time.Millisecond)
-	case 8:
-		p.Window(d, r.IntN(5000))
 	}
 }

@@ -1,11 +1,10 @@
-package reconnect_test
+package run_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // Random faults and random use, of all files at once: what is read, and Write.
@@ -26,36 +26,20 @@ import (
 // number of seeds; -run 'Storm/^17$' runs one again, though the scheduler does not repeat
 // itself.
 func TestAStormIsSurvived(t *testing.T) {
-	eachSeed(t, 100, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 100, func(t *testing.T, seed uint64) {
 		w := &stressWS{stress: newStress(seed)}
-		withWSServer(t, w.serve, w.run)
+		scene.WithWSServer(t, w.serve, w.run)
 	})
 }
 
 // Promises 1, 3, 5, 6, 7, 8 and 11 over framed TCP: no message is made of what two connections
 // brought, in either direction.
 func TestAStormIsSurvivedOverFramedTCP(t *testing.T) {
-	eachSeed(t, 60, func(t *testing.T, seed uint64) {
+	scene.EachSeed(t, 60, func(t *testing.T, seed uint64) {
 		w := &stressFramed{stress: newStress(seed), framing: framings[seed%uint64(len(framings))]}
-		withFramedServer(t, w.framing.framer, w.run)
+		scene.WithFramedServer(t, w.framing.framer, w.run)
 	})
 }
-
-// eachSeed runs f for so many seeds, or for as many as REDIAL_SEEDS says.
-func eachSeed(t *testing.T, seeds int, f func(t *testing.T, seed uint64)) {
-	if testing.Short() || raceEnabled() {
-		seeds /= 5
-	}
-	if n, err := strconv.Atoi(os.Getenv("REDIAL_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range uint64(seeds) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { f(t, seed) })
-	}
-}
-
-// upTo draws from [0, d).
-func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
 // stress is one seed: a virtual minute of random faults and random use, and a record of what
 // was read and written. Its server is a stressWS or a stressFramed.
@@ -115,12 +99,12 @@ func (s *stress) drive(t *testing.T, n *conntest.Network, addr string, d reconne
 	// Cause faults, until their time is over.
 	r := s.stream(40)
 	for s.faulting() {
-		time.Sleep(upTo(r, 3*time.Second))
-		f.inject(r)
+		time.Sleep(scene.UpTo(r, 3*time.Second))
+		f.Inject(r)
 	}
 	// Without faults the Conn recovers.
 	if !s.early() {
-		f.stop()
+		f.Stop()
 		s.requireDeathNoticed()
 		s.requireRecovery(ctx)
 	}
@@ -141,7 +125,7 @@ func (s *stress) early() bool { return s.length < time.Minute }
 // close requires that Close takes no time, unless a dial ignores its context.
 func (s *stress) close() {
 	closing := s.now()
-	closeAndWait(s.conn)
+	scene.CloseAndWait(s.conn)
 	if s.early() {
 		require.Less(s.t, s.now()-closing, 20*time.Second)
 	} else {
@@ -155,12 +139,12 @@ func (s *stress) options() {
 	r := s.stream(0)
 	s.length = time.Minute
 	if r.IntN(4) == 0 {
-		s.length = upTo(r, time.Minute)
+		s.length = scene.UpTo(r, time.Minute)
 	}
 	o := &s.o
 	o.OnSession, o.OpenTimeout = s.login, 5*time.Second
 	o.WhenDown = reconnect.WhenDown(r.IntN(2))
-	o.Liveness.Limit = 3 * (time.Second + upTo(r, 10*time.Second))
+	o.Liveness.Limit = 3 * (time.Second + scene.UpTo(r, 10*time.Second))
 	o.Run.Rand = s.stream(1)
 	o.Run.Trace = &reconnect.Trace{
 		DialStart:    func(reconnect.DialStart) { s.noteDial() },
@@ -219,7 +203,7 @@ func (s *stress) judge(end reconnect.SessionDone) {
 }
 
 func (s *stress) login(_ context.Context, o *reconnect.Opening) error {
-	if err := o.Write(text(fmt.Sprint("login ", o.Session))); err != nil {
+	if err := o.Write(scene.Text(fmt.Sprint("login ", o.Session))); err != nil {
 		return err
 	}
 	m, err := o.Read()
@@ -232,12 +216,12 @@ func (s *stress) login(_ context.Context, o *reconnect.Opening) error {
 // write writes small and large messages, often with little time.
 func (s *stress) write(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
-		time.Sleep(upTo(r, 2*time.Second))
+		time.Sleep(scene.UpTo(r, 2*time.Second))
 		size := r.IntN(500)
 		if r.IntN(10) == 0 {
 			size = 100_000 // more than the window
 		}
-		impatient, cancel := context.WithTimeout(ctx, upTo(r, 5*time.Second))
+		impatient, cancel := context.WithTimeout(ctx, scene.UpTo(r, 5*time.Second))
 		s.send(impatient, strconv.FormatUint(r.Uint64(), 36), size)
 		cancel()
 	}
@@ -248,7 +232,7 @@ func (s *stress) send(ctx context.Context, id string, size int) {
 	s.mu.Lock()
 	s.sent[id] = size
 	s.mu.Unlock()
-	err := s.conn.Write(ctx, text(id+" "+strings.Repeat("x", size)))
+	err := s.conn.Write(ctx, scene.Text(id+" "+strings.Repeat("x", size)))
 	fate := reconnect.FateWritten
 	if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
 		fate = w.Fate
@@ -263,7 +247,7 @@ func (s *stress) send(ctx context.Context, id string, size int) {
 // read reads, if there is no OnMessage, with little time, and sometimes pauses.
 func (s *stress) read(r *rand.Rand) {
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), upTo(r, 3*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), scene.UpTo(r, 3*time.Second))
 		m, err := s.conn.Read(ctx, nil)
 		cancel()
 		seam, lost := errors.AsType[*reconnect.Seam](err)
@@ -273,12 +257,12 @@ func (s *stress) read(r *rand.Rand) {
 		case lost:
 			s.seam(ctx, seam)
 		case errors.Is(err, context.DeadlineExceeded):
-			time.Sleep(upTo(r, 100*time.Millisecond))
+			time.Sleep(scene.UpTo(r, 100*time.Millisecond))
 		default: // closed, or push
 			return
 		}
 		if r.IntN(50) == 0 && s.now() < time.Minute {
-			time.Sleep(upTo(r, 10*time.Second))
+			time.Sleep(scene.UpTo(r, 10*time.Second))
 		}
 	}
 }
@@ -314,14 +298,14 @@ func (s *stress) seam(_ context.Context, seam *reconnect.Seam) {
 // kickAndRedial calls Kick and Redial now and then.
 func (s *stress) kickAndRedial(r *rand.Rand) {
 	for {
-		time.Sleep(upTo(r, 4*time.Second))
+		time.Sleep(scene.UpTo(r, 4*time.Second))
 		if s.now() >= time.Minute {
 			return
 		}
 		if r.IntN(2) == 0 {
 			s.conn.Kick()
 		} else {
-			s.conn.Redial(s.conn.Status().Session, errLost)
+			s.conn.Redial(s.conn.Status().Session, scene.ErrLost)
 		}
 	}
 }
