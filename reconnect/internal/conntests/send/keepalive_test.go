@@ -1,4 +1,4 @@
-package reconnect_test
+package send_test
 
 import (
 	"testing"
@@ -9,23 +9,27 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // A service that wants to hear something every 8 s does, from the last message on.
 func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownFail)
-		o.KeepAlive = reconnect.KeepAlive{Every: 8 * time.Second, Message: func() conn.Message { return text("idle") }}
-		c, peer := s.ready(o)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownFail)
+		o.KeepAlive = reconnect.KeepAlive{
+			Every:   8 * time.Second,
+			Message: func() conn.Message { return scene.Text("idle") },
+		}
+		c, peer := s.Ready(o)
 		wait := func(d time.Duration) []string {
 			time.Sleep(d)
 			synctest.Wait()
-			return texts(peer)
+			return scene.Texts(peer)
 		}
 		require.Empty(t, wait(7*time.Second))
-		require.NoError(t, c.Write(t.Context(), text("a")))
+		require.NoError(t, c.Write(t.Context(), scene.Text("a")))
 		require.Equal(t, []string{"a"}, wait(7*time.Second))
-		queue(t, c, "b")
+		scene.Queue(t, c, "b")
 		require.Equal(t, []string{"a", "b"}, wait(7*time.Second))
 		require.Equal(t, []string{"a", "b", "idle"}, wait(time.Second))
 		require.Equal(t, []string{"a", "b", "idle", "idle"}, wait(8*time.Second))
@@ -36,21 +40,24 @@ func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 
 // A connection that cannot be written to is lost, whoever writes.
 func TestAKeepAliveThatFailsEndsTheSession(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Hour))
-		o.KeepAlive = reconnect.KeepAlive{Every: time.Second, Message: func() conn.Message { return text("idle") }}
-		c, peer := s.ready(&o)
-		peer.FailWrite(errLost)
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Hour))
+		o.KeepAlive = reconnect.KeepAlive{
+			Every:   time.Second,
+			Message: func() conn.Message { return scene.Text("idle") },
+		}
+		c, peer := s.Ready(&o)
+		peer.FailWrite(scene.ErrLost)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, reconnect.StateWaiting, c.State())
-		require.ErrorIs(t, c.Status().Err, errLost)
+		require.ErrorIs(t, c.Status().Err, scene.ErrLost)
 	})
 }
 
 func TestHalfAKeepAliveIsRefused(t *testing.T) {
-	for _, o := range []reconnect.KeepAlive{{Every: 1}, {Message: func() conn.Message { return text("a") }}} {
-		_, err := reconnect.New(newScene(t), &reconnect.Options{KeepAlive: o})
+	for _, o := range []reconnect.KeepAlive{{Every: 1}, {Message: func() conn.Message { return scene.Text("a") }}} {
+		_, err := reconnect.New(scene.New(t), &reconnect.Options{KeepAlive: o})
 		require.ErrorContains(t, err, "Options.KeepAlive")
 	}
 }

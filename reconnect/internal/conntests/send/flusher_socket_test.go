@@ -1,4 +1,4 @@
-package reconnect_test
+package send_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // valve is a socket that counts writes, and holds one back while it is shut.
@@ -59,7 +60,7 @@ func (v *valve) sockets(t *testing.T, secure bool, o *reconnect.Options) *reconn
 	d.URL = "ws" + strings.TrimPrefix(server.URL, "http")
 	c, err := reconnect.New(d, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
+	t.Cleanup(func() { scene.CloseAndWait(c) })
 	require.NoError(t, c.AwaitReady(t.Context()))
 	return c
 }
@@ -77,10 +78,10 @@ func TestBurstIsOneSocketWrite(t *testing.T) {
 			}})
 			v.shut.Store(true)
 			before := v.writes.Load()
-			queue(t, c, "0")
+			scene.Queue(t, c, "0")
 			<-v.held // before the second is sent
 			v.shut.Store(false)
-			queue(t, c, "1", "2", "3", "4", "5", "6", "7", "8", "9")
+			scene.Queue(t, c, "1", "2", "3", "4", "5", "6", "7", "8", "9")
 			close(v.open)
 			for i := range burst {
 				r := <-receipts

@@ -1,4 +1,4 @@
-package reconnect_test
+package send_test
 
 import (
 	"context"
@@ -10,31 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // SendWait in OnReceipt does not wait for room among the receipts, because nothing else could make
 // it. It fails immediately, and the other senders continue.
 func TestSendWaitInOnReceiptFailsIfReceiptsAreFull(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		var c *reconnect.Conn
-		var receipts receiptLog
+		var receipts scene.ReceiptLog
 		result := make(chan error, 1)
 		o := &reconnect.Options{WhenDown: reconnect.WhenDownKeep}
 		o.Outbox = reconnect.Outbox{Messages: 2, OnReceipt: func(ctx context.Context, r reconnect.Receipt) {
-			receipts.add(ctx, r)
+			receipts.Add(ctx, r)
 			if len(result) == 0 && r.Outgoing.Tag == "first" {
 				time.Sleep(time.Second) // the receipts of the others wait
-				result <- c.SendWait(ctx, reconnect.Outgoing{Message: text("again")})
+				result <- c.SendWait(ctx, reconnect.Outgoing{Message: scene.Text("again")})
 			}
 		}}
-		c = s.open(o)
-		s.wantDial().accept()
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("m"), Tag: "first"}))
+		c = s.Open(o)
+		s.WantDial().Accept()
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("m"), Tag: "first"}))
 		synctest.Wait()
 		var senders sync.WaitGroup
 		for range 10 {
 			senders.Go(func() {
-				_ = c.SendWait(t.Context(), reconnect.Outgoing{Message: text("x")})
+				_ = c.SendWait(t.Context(), reconnect.Outgoing{Message: scene.Text("x")})
 			})
 		}
 		senders.Wait()
@@ -42,32 +43,32 @@ func TestSendWaitInOnReceiptFailsIfReceiptsAreFull(t *testing.T) {
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
 		require.ErrorContains(t, err,
 			"receipts wait for Outbox.OnReceipt: SendWait does not wait in OnReceipt: send in another goroutine")
-		require.Len(t, receipts.all(), 11)
+		require.Len(t, receipts.All(), 11)
 	})
 }
 
 // Nor does it wait for room in the queue, which only a session makes whose OnSession may wait for
 // OnReceipt.
 func TestSendWaitInOnReceiptDoesNotWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
+	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+		s.Fake = scene.Alive
 		var c *reconnect.Conn
 		result := make(chan error, 1)
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		o.WhenDown = reconnect.WhenDownKeep
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.AwaitReceipts() }
 		o.Outbox = reconnect.Outbox{Messages: 2, OnReceipt: func(ctx context.Context, r reconnect.Receipt) {
 			if r.Fate == reconnect.FateUnknown {
-				result <- c.SendWait(ctx, reconnect.Outgoing{Message: text("again")})
+				result <- c.SendWait(ctx, reconnect.Outgoing{Message: scene.Text("again")})
 			}
 		}}
-		c = s.open(&o)
-		peer := s.wantDial().acceptHeld()
-		queue(t, c, "order")
+		c = s.Open(&o)
+		peer := s.WantDial().AcceptHeld()
+		scene.Queue(t, c, "order")
 		synctest.Wait()
-		queue(t, c, "a", "b")
-		peer.Fail(errLost) // the fate of the order is unknown
-		s.wantDial().accept()
+		scene.Queue(t, c, "a", "b")
+		peer.Fail(scene.ErrLost) // the fate of the order is unknown
+		s.WantDial().Accept()
 		require.NoError(t, c.AwaitReady(t.Context()))
 		err := <-result
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
@@ -78,7 +79,7 @@ func TestSendWaitInOnReceiptDoesNotWait(t *testing.T) {
 // OnSession may wait for OnReceipt, by AwaitReceipts. So a Write in OnReceipt does not wait for a
 // session, even if one was ready when it began.
 func TestOnReceiptDoesNotWaitForSession(t *testing.T) {
-	write := func(ctx context.Context, c *reconnect.Conn) error { return c.Write(ctx, text("w")) }
+	write := func(ctx context.Context, c *reconnect.Conn) error { return c.Write(ctx, scene.Text("w")) }
 	await := func(ctx context.Context, c *reconnect.Conn) error {
 		_, err := c.AwaitSession(ctx)
 		return err
@@ -88,11 +89,11 @@ func TestOnReceiptDoesNotWaitForSession(t *testing.T) {
 	} {
 		for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 			t.Run(name, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, s *scene) {
-					s.fake = alive
+				scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+					s.Fake = scene.Alive
 					var c *reconnect.Conn
 					result := make(chan error, 1)
-					o := withPolicy(every(time.Second))
+					o := scene.WithPolicy(scene.Every(time.Second))
 					o.WhenDown = down
 					o.OnSession = func(_ context.Context, op *reconnect.Opening) error { return op.AwaitReceipts() }
 					o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
@@ -100,12 +101,12 @@ func TestOnReceiptDoesNotWaitForSession(t *testing.T) {
 							result <- call(ctx, c)
 						}
 					}
-					c = s.open(&o)
-					peer := s.wantDial().acceptHeld()
-					queue(t, c, "order")
+					c = s.Open(&o)
+					peer := s.WantDial().AcceptHeld()
+					scene.Queue(t, c, "order")
 					synctest.Wait()
-					peer.Fail(errLost) // its fate is unknown
-					s.wantDial().accept()
+					peer.Fail(scene.ErrLost) // its fate is unknown
+					s.WantDial().Accept()
 					require.NoError(t, c.AwaitReady(t.Context()))
 					require.ErrorIs(t, <-result, reconnect.ErrNotReady)
 				})
