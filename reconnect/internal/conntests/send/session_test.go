@@ -1,4 +1,4 @@
-package reconnect_test
+package send_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of sender.go that are about AwaitSession.
@@ -33,29 +34,29 @@ func awaiting(ctx context.Context, c *reconnect.Conn) <-chan any {
 
 func TestAwaitSessionWaitsAsWhenDownSays(t *testing.T) {
 	for down, waits := range map[reconnect.WhenDown]bool{reconnect.WhenDownFail: false, reconnect.WhenDownWait: true} {
-		inEachForm(t, func(t *testing.T, s *scene) {
-			o := withPolicy(every(time.Second))
+		scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+			o := scene.WithPolicy(scene.Every(time.Second))
 			o.WhenDown = down
-			c, d := s.down(&o)
+			c, d := s.Down(&o)
 			first := awaiting(t.Context(), c)
 			require.Equal(t, waits, len(first) == 0)
-			peer := d.accept()
+			peer := d.Accept()
 			if waits {
-				require.Equal(t, s.session, <-first)
+				require.Equal(t, s.Session, <-first)
 			} else {
 				require.ErrorIs(t, (<-first).(error), reconnect.ErrNotReady)
 			}
-			require.Equal(t, s.session, <-awaiting(t.Context(), c))
-			peer.Fail(errLost)
+			require.Equal(t, s.Session, <-awaiting(t.Context(), c))
+			peer.Fail(scene.ErrLost)
 			synctest.Wait()
 			second := awaiting(t.Context(), c)
 			require.Equal(t, waits, len(second) == 0)
-			s.wantDial().accept()
-			require.Equal(t, s.session+1, <-awaiting(t.Context(), c))
+			s.WantDial().Accept()
+			require.Equal(t, s.Session+1, <-awaiting(t.Context(), c))
 			if waits {
-				require.Equal(t, s.session+1, <-second)
+				require.Equal(t, s.Session+1, <-second)
 			} else {
-				require.ErrorIs(t, (<-second).(error), errLost)
+				require.ErrorIs(t, (<-second).(error), scene.ErrLost)
 			}
 		})
 	}
@@ -63,39 +64,41 @@ func TestAwaitSessionWaitsAsWhenDownSays(t *testing.T) {
 
 // While a rotation has closed the old session first, AwaitSession waits, whatever WhenDown says.
 func TestAwaitSessionFollowsARotation(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o := withPolicy(every(time.Second))
-		c, _ := s.settled(&o)
-		c.Rotate(s.session, reconnect.Advice{})
-		d := s.wantDial()
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o := scene.WithPolicy(scene.Every(time.Second))
+		c, _ := s.Settled(&o)
+		c.Rotate(s.Session, reconnect.Advice{})
+		d := s.WantDial()
 		result := awaiting(t.Context(), c)
-		closed := s.form.overlap == reconnect.OverlapBreakFirst
+		closed := s.Form.Overlap == reconnect.OverlapBreakFirst
 		require.Equal(t, closed, len(result) == 0)
-		d.accept()
-		want := s.session
+		d.Accept()
+		want := s.Session
 		if closed {
 			want++
 		}
 		require.Equal(t, want, <-result)
-		require.Equal(t, s.session+1, <-awaiting(t.Context(), c))
+		require.Equal(t, s.Session+1, <-awaiting(t.Context(), c))
 	})
 }
 
 func TestAwaitSessionEndsWithItsContextAndTheConn(t *testing.T) {
 	gone := errors.New("gone")
-	for name, end := range map[string]func(*reconnect.Conn, *pendingDial, context.CancelCauseFunc){
-		"context": func(_ *reconnect.Conn, _ *pendingDial, cancel context.CancelCauseFunc) { cancel(gone) },
-		"Close":   func(c *reconnect.Conn, _ *pendingDial, _ context.CancelCauseFunc) { c.Close() },
-		"Shutdown": func(c *reconnect.Conn, _ *pendingDial, _ context.CancelCauseFunc) {
+	for name, end := range map[string]func(*reconnect.Conn, *scene.PendingDial, context.CancelCauseFunc){
+		"context": func(_ *reconnect.Conn, _ *scene.PendingDial, cancel context.CancelCauseFunc) { cancel(gone) },
+		"Close":   func(c *reconnect.Conn, _ *scene.PendingDial, _ context.CancelCauseFunc) { c.Close() },
+		"Shutdown": func(c *reconnect.Conn, _ *scene.PendingDial, _ context.CancelCauseFunc) {
 			go c.Shutdown(context.Background())
 		},
-		"verdict": func(_ *reconnect.Conn, d *pendingDial, _ context.CancelCauseFunc) { d.refuse(backoff.Permanent(gone)) },
+		"verdict": func(_ *reconnect.Conn, d *scene.PendingDial, _ context.CancelCauseFunc) {
+			d.Refuse(backoff.Permanent(gone))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inEachForm(t, func(t *testing.T, s *scene) {
-				o := withPolicy(every(time.Second))
+			scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Second))
 				o.WhenDown = reconnect.WhenDownWait
-				c, d := s.down(&o)
+				c, d := s.Down(&o)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				result := awaiting(ctx, c)
@@ -116,10 +119,10 @@ func TestAwaitSessionEndsWithItsContextAndTheConn(t *testing.T) {
 
 // Shutdown may take long, because it waits until what is queued is sent by the next session.
 func TestAwaitSessionEndsAsSoonAsShutdownHasBegun(t *testing.T) {
-	inEachForm(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		c, _ := s.down(o)
-		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("kept")}))
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		o, _ := scene.Sending(reconnect.WhenDownKeep)
+		c, _ := s.Down(o)
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("kept")}))
 		result := awaiting(t.Context(), c)
 		require.Empty(t, result)
 		go c.Shutdown(context.Background()) // ends with the Conn
