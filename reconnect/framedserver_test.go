@@ -3,7 +3,6 @@ package reconnect_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"sync"
@@ -159,18 +158,4 @@ func (c *framedPeer) say(t *testing.T, text string) {
 	_, err := io.WriteString(c, text)
 	require.NoError(t, err)
 	synctest.Wait()
-}
-
-// bars is the Framer of a user: each message has exactly eight bytes.
-type bars struct{}
-
-func (bars) AppendFrame(dst, message []byte) ([]byte, error) {
-	if len(message) != 8 {
-		return dst, errors.New("a bar has eight bytes")
-	}
-	return append(dst, message...), nil
-}
-
-func (bars) ReadFrame(r *bufio.Reader, buf []byte, _ int) ([]byte, error) {
-	return conn.ReadBody(r, buf[:0], 8)
 }
