@@ -12,6 +12,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of receiver.go, sender.go and send.go that are about what a message and a connection
@@ -56,7 +57,7 @@ func newAllocations() *allocations { return &allocations{done: make(chan struct{
 
 // measure runs a test for messages of two sizes over real sockets. The peer is another process.
 func measure(t *testing.T, f func(t *testing.T, url string, size int)) {
-	if raceEnabled() {
+	if scene.RaceEnabled() {
 		t.Skip("with the race detector a sync.Pool forgets a part of what it is given")
 	}
 	for _, size := range []int{128, 4096} {
@@ -77,7 +78,7 @@ func dialReady(t *testing.T, url string, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
 	c, err := reconnect.New(&dialer.WebSocket{URL: url}, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c) })
+	t.Cleanup(func() { scene.CloseAndWait(c) })
 	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 	return c
 }
@@ -195,8 +196,8 @@ func TestAMessageIsForgottenWhenItsReceiptWasGiven(t *testing.T) {
 		require.NoError(t, c.Send(reconnect.Outgoing{Message: conn.BinaryMessage(data), Tag: tag}))
 		<-written
 	}()
-	closeAndWait(c) // so that no goroutine has it in hand
-	runtime.GC()    // once, because the second one frees what is kept to be used again
+	scene.CloseAndWait(c) // so that no goroutine has it in hand
+	runtime.GC()          // once, because the second one frees what is kept to be used again
 	for range 2 {
 		<-freed
 	}
@@ -215,13 +216,13 @@ func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 		for range conns {
 			c, err := reconnect.New(d, o)
 			require.NoError(t, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 			open = append(open, c)
 			require.NoError(t, c.Await(ctx, reconnect.StateReady))
 		}
 		wantGoroutines(ctx, t, before+conns, name)
 		for _, c := range open {
-			closeAndWait(c)
+			scene.CloseAndWait(c)
 		}
 		wantGoroutines(ctx, t, before, name)
 	}

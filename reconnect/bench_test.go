@@ -26,6 +26,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 const idle = 10_000
@@ -56,7 +57,7 @@ func BenchmarkIdle(b *testing.B) {
 						time.Sleep(100 * time.Millisecond)
 					}
 				}
-				return pinged, func() { closeAndWait(c) }
+				return pinged, func() { scene.CloseAndWait(c) }
 			})
 		})
 	}
@@ -238,7 +239,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, nil)
 			require.NoError(b, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 			require.NoError(b, c.Await(ctx, reconnect.StateReady))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -266,7 +267,7 @@ func BenchmarkSend(b *testing.B) {
 				}},
 			})
 			require.NoError(b, err)
-			defer closeAndWait(c)
+			defer scene.CloseAndWait(c)
 			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 			m := reconnect.Outgoing{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
 			b.ReportAllocs()
@@ -313,7 +314,7 @@ func BenchmarkBurst(b *testing.B) {
 		Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) { receipts <- struct{}{} }},
 	})
 	require.NoError(b, err)
-	defer closeAndWait(c)
+	defer scene.CloseAndWait(c)
 	require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 	m := conn.Message{Type: conn.Binary, Data: data}
 	b.Run("write", func(b *testing.B) {
@@ -359,7 +360,7 @@ func BenchmarkFairness(b *testing.B) {
 	open := func(o *reconnect.Options) func(context.Context, conn.Message) error {
 		c, err := reconnect.New(reconnect.DialFunc(dial), o)
 		require.NoError(b, err)
-		b.Cleanup(func() { closeAndWait(c) })
+		b.Cleanup(func() { scene.CloseAndWait(c) })
 		require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 		return c.Write
 	}
@@ -377,7 +378,7 @@ func BenchmarkFairness(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			var g sync.WaitGroup
-			data := text(strings.Repeat("x", 1000))
+			data := scene.Text(strings.Repeat("x", 1000))
 			// Four goroutines write in a loop.
 			for range 4 {
 				g.Go(func() {
@@ -393,7 +394,7 @@ func BenchmarkFairness(b *testing.B) {
 			var took []time.Duration
 			for range b.N {
 				start := time.Now()
-				require.NoError(b, write(b.Context(), text("tick")))
+				require.NoError(b, write(b.Context(), scene.Text("tick")))
 				took = append(took, time.Since(start))
 				time.Sleep(time.Millisecond)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
 
 // The tests of what a connection holds while nothing goes on. They measure the live heap and
@@ -62,13 +63,13 @@ func openIdle(t *testing.T, d *dialer.WebSocket, push bool, messages int, layers
 		_, err := c.Read(t.Context(), nil)
 		require.NoError(t, err)
 	}
-	return func() { closeAndWait(c) }
+	return func() { scene.CloseAndWait(c) }
 }
 
 // What a large message needs is given back. A stack that has grown would be 4 KiB larger; that
 // figure is not exact, because the runtime keeps stacks that have been used.
 func TestLargeMessagesDoNotEnlargeAnIdleConn(t *testing.T) {
-	if raceEnabled() {
+	if scene.RaceEnabled() {
 		t.Skip("the race detector takes memory, too")
 	}
 	url := startPeer(t)
@@ -91,7 +92,7 @@ func TestLargeMessagesDoNotEnlargeAnIdleConn(t *testing.T) {
 // An idle Conn holds less on the heap than a third of what a connection of coder/websocket alone holds. Their stacks
 // are equal.
 func TestIdleConnHoldsLittle(t *testing.T) {
-	if raceEnabled() {
+	if scene.RaceEnabled() {
 		t.Skip("the race detector takes memory, too")
 	}
 	const maxIdle, maxLayers = int64(3100), int64(200)
@@ -120,7 +121,7 @@ func TestIdleConnHoldsLittle(t *testing.T) {
 // Opening a Conn allocates less than opening a connection of coder/websocket alone does by
 // package http, which takes about 26 kB.
 func TestOpeningAConnAllocatesLittle(t *testing.T) {
-	if raceEnabled() {
+	if scene.RaceEnabled() {
 		t.Skip("the race detector takes memory, too")
 	}
 	d := &dialer.WebSocket{URL: startPeer(t)}

@@ -52,7 +52,7 @@ func tooLong(walks []walk) (list []string) {
 	return list
 }
 
-// The package that notes calls, and the test that plays the scenes. The test uses the scenes of package reconnect.
+// The package that notes calls, and the test that plays the scenes. The test uses package scene.
 var (
 	//go:embed walks/trace.go
 	tracer []byte
@@ -135,7 +135,7 @@ func copyTraced(where, name string) error {
 			return err
 		}
 		library := strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") &&
-			!strings.HasPrefix(name, "conn/conntest/")
+			!strings.HasPrefix(name, "conn/conntest/") && !strings.Contains(name, "/conntests/")
 		if library {
 			if text, err = traced(name, text); err != nil {
 				return err

@@ -17,86 +17,87 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 	"github.com/redial-go/redial/walktrace"
 )
 
 // TestWalks plays the scenes that command house counts, and prints a line for each.
 func TestWalks(t *testing.T) {
-	begin := func(play func(t *testing.T, s *scene)) {
-		inBubble(t, func(t *testing.T, s *scene) {
-			s.fake = conntest.FakeOptions{Pings: true, Transport: true}
+	begin := func(play func(t *testing.T, s *scene.Scene)) {
+		scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+			s.Fake = conntest.FakeOptions{Pings: true, Transport: true}
 			play(t, s)
 		})
 	}
 	plain := func() *reconnect.Options {
-		o := withPolicy(every(time.Second))
+		o := scene.WithPolicy(scene.Every(time.Second))
 		return &o
 	}
 
 	o := plain()
 	o.OnMessage = func(context.Context, reconnect.Message) {}
-	begin(func(t *testing.T, s *scene) {
-		s.open(o)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 3)
-		walk("a message by push", func() { deliver(peer, 4, 4) })
+	begin(func(t *testing.T, s *scene.Scene) {
+		s.Open(o)
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 3)
+		walk("a message by push", func() { scene.Deliver(peer, 4, 4) })
 	})
 
 	o = plain()
-	begin(func(t *testing.T, s *scene) {
-		c := s.open(o)
-		peer := s.wantDial().accept()
+	begin(func(t *testing.T, s *scene.Scene) {
+		c := s.Open(o)
+		peer := s.WantDial().Accept()
 		n := 0
 		go func() { // ends with the Conn
 			for range c.Messages(context.Background()) {
 				n++
 			}
 		}()
-		deliver(peer, 0, 19)
-		walk("a message by Messages", func() { deliver(peer, 20, 20) })
+		scene.Deliver(peer, 0, 19)
+		walk("a message by Messages", func() { scene.Deliver(peer, 20, 20) })
 		require.Equal(t, 21, n)
-		closeAndWait(c)
+		scene.CloseAndWait(c)
 	})
 
 	o = plain()
 	o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
-	begin(func(t *testing.T, s *scene) {
-		c := s.open(o)
-		s.wantDial().accept()
-		write := func() { require.NoError(t, c.Write(t.Context(), text("x"))) }
+	begin(func(t *testing.T, s *scene.Scene) {
+		c := s.Open(o)
+		s.WantDial().Accept()
+		write := func() { require.NoError(t, c.Write(t.Context(), scene.Text("x"))) }
 		write()
 		walk("a Write", write)
-		send := func() { require.NoError(t, c.Send(reconnect.Outgoing{Message: text("x")})) }
+		send := func() { require.NoError(t, c.Send(reconnect.Outgoing{Message: scene.Text("x")})) }
 		send()
 		walk("a Send", send)
 	})
 
 	o = plain()
-	begin(func(t *testing.T, s *scene) {
-		c := s.open(o)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
-		wantMessage(t, c, 1, "1")
-		walk("the end of a session", func() { peer.Fail(errLost) })
+	begin(func(t *testing.T, s *scene.Scene) {
+		c := s.Open(o)
+		peer := s.WantDial().Accept()
+		scene.Deliver(peer, 1, 1)
+		scene.WantMessage(t, c, 1, "1")
+		walk("the end of a session", func() { peer.Fail(scene.ErrLost) })
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		walk("a redial", func() {
 			time.Sleep(time.Second)
-			s.wantDial().accept()
+			s.WantDial().Accept()
 		})
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 
-	rotates := rotating(reconnect.OverlapHold)
-	begin(func(t *testing.T, s *scene) {
-		c := s.open(&rotates)
-		old := s.wantDial().accept()
-		deliver(old, 1, 1)
-		wantMessage(t, c, 1, "1")
+	rotates := scene.Rotating(reconnect.OverlapHold)
+	begin(func(t *testing.T, s *scene.Scene) {
+		c := s.Open(&rotates)
+		old := s.WantDial().Accept()
+		scene.Deliver(old, 1, 1)
+		scene.WantMessage(t, c, 1, "1")
 		walk("a rotation", func() {
 			c.Rotate(1, reconnect.Advice{})
-			next := s.wantDial().accept()
-			deliver(next, 10, 10)
-			deliver(old, 3, 3)
+			next := s.WantDial().Accept()
+			scene.Deliver(next, 10, 10)
+			scene.Deliver(old, 3, 3)
 			time.Sleep(7 * time.Second)
 		})
 		require.Equal(t, uint64(1), c.Stats().Rotations)
@@ -104,14 +105,14 @@ func TestWalks(t *testing.T) {
 	})
 
 	o = plain()
-	begin(func(t *testing.T, s *scene) {
+	begin(func(t *testing.T, s *scene.Scene) {
 		var err error
 		o.Run.Gate, err = budget.NewGate(nil)
 		require.NoError(t, err)
 		o.Run.Host = "h"
 		walk("the first dial through a gate", func() {
-			s.open(o)
-			s.wantDial().accept()
+			s.Open(o)
+			s.WantDial().Accept()
 		})
 	})
 }

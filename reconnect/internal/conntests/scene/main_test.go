@@ -1,0 +1,5 @@
+package scene
+
+import "testing"
+
+func TestMain(m *testing.M) { Main(m) }
