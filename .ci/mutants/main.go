@@ -9,7 +9,7 @@
 // With -made the command makes the mutants itself: in each function of the packages it replaces an
 // operator, makes a condition always or never true, adds one to a constant, or removes a statement.
 // It runs each mutant with the tests of the package that call its function, the fast ones first, then
-// with histories, then (for a part of a Conn) with the tests of package reconnect; with -histories 0
+// with histories, then (for a part of a Conn) with the tests of a Conn; with -histories 0
 // only with the tests of the package. All mutants in functions are in one binary, and the environment
 // chooses one of them. survivors.txt explains the mutants that may survive. A mutant that runs for
 // ever, or takes all memory, is ended, and counts as caught.

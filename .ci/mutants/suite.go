@@ -24,10 +24,21 @@ type suite struct {
 	tests   []reach // or nil, if each mutant is run with all tests
 }
 
-// suites returns the tests of the package, then random histories, then, for a part of a Conn, the tests of package reconnect.
-// Without histories it returns only the tests of the package.
+// suites returns the tests of the package, for package reconnect with those of conntests, then random histories,
+// then, for a part of a Conn, the tests of a Conn. Without histories it returns only the tests of the package.
 func (m *made) suites(ctx context.Context) ([]*suite, error) {
 	all := []*suite{{what: "own tests", pkg: "./" + m.pkg, args: []string{"-test.failfast"}}}
+	addConnTests := func() {
+		for _, pkg := range connTests() {
+			if pkg != "./"+m.pkg {
+				what := strings.TrimPrefix(pkg, "./")
+				all = append(all, &suite{what: what, pkg: pkg, args: []string{"-test.failfast"}})
+			}
+		}
+	}
+	if m.pkg == "reconnect" {
+		addConnTests()
+	}
 	if *histories == 0 {
 		return all, nil
 	}
@@ -39,7 +50,7 @@ func (m *made) suites(ctx context.Context) ([]*suite, error) {
 		all = append(all, &suite{what: "histories", pkg: "./reconnect/internal/history", args: historyArgs(m.pkg)})
 	}
 	if partOfConn("./" + m.pkg) {
-		all = append(all, &suite{what: "reconnect", pkg: "./reconnect", args: []string{"-test.failfast"}})
+		addConnTests()
 	}
 	return all, nil
 }
@@ -78,7 +89,7 @@ const memory = 6 << 20
 
 // build compiles the tests with an overlay. A package without tests has no binary.
 func (s *suite) build(ctx context.Context, dir, overlay string) error {
-	s.binary = filepath.Join(dir, strings.ReplaceAll(s.what, " ", "-")+".test")
+	s.binary = filepath.Join(dir, strings.NewReplacer(" ", "-", "/", "-").Replace(s.what)+".test")
 	p := &patch{overlay: overlay}
 	if output, err := p.execute(ctx, ".", "go", "test", "-c", "-overlay", overlay, "-vet=off", "-o", s.binary, s.pkg); err != nil {
 		return fmt.Errorf("the tests of %s: %w\n%s", s.pkg, err, output)

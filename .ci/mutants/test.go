@@ -37,8 +37,9 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 	r := result{patch: p}
 	module, pkg := p.module()
 	packages := []string{pkg}
-	if partOfConn(pkg) {
-		packages = append(packages, "./reconnect")
+	if module == "./" && (pkg == "./reconnect" || partOfConn(pkg)) {
+		packages = append(packages, connTests()...)
+		packages = slices.Compact(packages) // package reconnect comes first
 	}
 	for i := 0; i < len(packages) && !r.own.caught; i++ {
 		what, err := gotest(ctx, dir, p, module, packages[i], ownLimit, "-test.failfast")
@@ -63,9 +64,19 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 	return r, err
 }
 
-// partOfConn reports whether a package is a part of a Conn, which the tests of package reconnect test, too.
+// partOfConn reports whether a package is a part of a Conn, which the tests of a Conn test, too.
 func partOfConn(pkg string) bool {
 	return strings.HasPrefix(pkg, "./reconnect/internal/") && pkg != "./reconnect/internal/meter"
+}
+
+// connTests returns the packages with the tests of a Conn: package reconnect and each area of conntests.
+func connTests() []string {
+	areas, _ := filepath.Glob("reconnect/internal/conntests/*") // the pattern is valid
+	packages := []string{"./reconnect"}
+	for _, area := range areas {
+		packages = append(packages, "./"+filepath.ToSlash(area))
+	}
+	return packages
 }
 
 // found returns the finding for what gotest has returned.
