@@ -12,7 +12,9 @@
 // The same plan gives the same trace. So a failure can be run again, and a plan that fails is
 // made smaller: events and options that the failure does not need are left out.
 //
-// All of it is tests:
+// All of it is tests. The files plan_* draw a plan and make it smaller, world_* play it (the user, the server, the
+// network, and each kind of fault with the invariants that belong to it), above_* are what stands above the Conn,
+// check_* check what every history must keep, and sockets_* play plans in real time:
 //
 //	go test ./reconnect/internal/history -run TestHistories$ -histories 3000
 //

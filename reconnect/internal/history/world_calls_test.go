@@ -164,12 +164,12 @@ func (w *world) starts(c *reconnect.Conn) error {
 	return nil
 }
 
-// The callbacks of the histories are those of the tests of package reconnect, and two functions that SlowHandler
+// The callbacks of the histories are those of conntests, and two functions that SlowHandler
 // never names.
 func TestCallbacksAreThoseOfReconnect(t *testing.T) {
 	var want []string
 	for _, of := range []string{"callbacks", "untimed"} {
-		want = append(want, keysOf(t, "../../callbacks_test.go", of)...)
+		want = append(want, keysOf(t, "../conntests/run/callbacks_test.go", of)...)
 	}
 	want = append(want, "Gate.Acquire", "Layer.Start")
 	got := []string{"Layer.Start"}

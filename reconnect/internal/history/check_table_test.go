@@ -23,9 +23,9 @@ func TestInvariantsAreThoseDeclared(t *testing.T) {
 	require.ElementsMatch(t, all, listed(t))
 }
 
-// The table in due_test.go names declared invariants, and each one of the files that check what is due.
+// The table in check_due_test.go names declared invariants, and each one of the files that check what is due.
 func TestTableNamesInvariants(t *testing.T) {
-	text, err := os.ReadFile("due_test.go")
+	text, err := os.ReadFile("check_due_test.go")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "// What must happen, and by when.")
 	require.True(t, found)
@@ -39,7 +39,10 @@ func TestTableNamesInvariants(t *testing.T) {
 	require.Len(t, lastColumn.FindAllString(table, -1), rows)
 	require.Subset(t, listed(t), named)
 	names := declared(t)
-	files := []string{"due_test.go", "turned_test.go", "limits_test.go", "resets_test.go", "toolarge_test.go"}
+	files := []string{
+		"check_due_test.go", "world_rotated_test.go", "world_limits_test.go", "world_resets_test.go",
+		"world_toolarge_test.go",
+	}
 	for _, file := range files {
 		require.Subset(t, named, names[file], file)
 	}
@@ -65,7 +68,7 @@ func declared(t *testing.T) map[string][]string {
 
 // listed returns the names in Invariants.
 func listed(t *testing.T) (names []string) {
-	decls := sources(t)["invariant_test.go"].Decls
+	decls := sources(t)["check_invariant_test.go"].Decls
 	i := slices.IndexFunc(decls, func(d ast.Decl) bool {
 		g, ok := d.(*ast.GenDecl)
 		return ok && g.Tok == syntax.VAR
