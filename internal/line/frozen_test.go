@@ -129,7 +129,7 @@ func waitOf(ticket int) time.Duration { return units(int8(ticket + 1)) }
 func (f *frozen) thaw(o Options) *thawed {
 	q := &thawed{Queue: New(o, rand.New(lowest{}))}
 	for i := range q.tickets {
-		q.tickets[i] = &Ticket{Value: i, joined: epoch.Add(-waitOf(i)), probe: f.places[i] == probing}
+		q.tickets[i] = &Ticket{Value: i, joined: epoch.Add(-waitOf(i)), Probe: f.places[i] == probing}
 	}
 	for n, i := range f.order {
 		if i < 0 {

@@ -70,9 +70,10 @@ type Options struct {
 type Ticket struct {
 	Value any // for the owner of the Queue, which does not use it
 
+	Probe bool // admitted while the host was down; set by Admit
+
 	joined     time.Time
-	prev, next *Ticket // nil: it does not wait any more
-	probe      bool    // admitted while the host was down
+	prev, next *Ticket // nil once it no longer waits
 }
 
 // New returns an empty Queue for a host that is up. Random numbers for the pace
@@ -134,7 +135,7 @@ func (q *Queue) Admit(now time.Time) (t *Ticket, next time.Time) {
 		return nil, at
 	}
 	q.Leave(t)
-	t.probe = q.down
+	t.Probe = q.down
 	if q.o.Rate > 0 {
 		q.tokens--
 	}
@@ -160,8 +161,10 @@ func (q *Queue) notBefore(now time.Time) time.Time {
 	if at.Before(q.hold) {
 		at = q.hold
 	}
-	if probe := q.pace(); q.down && at.Before(probe) {
-		at = probe
+	if q.down {
+		if probe := q.pace(); at.Before(probe) {
+			at = probe
+		}
 	}
 	return at
 }
@@ -172,7 +175,7 @@ func (q *Queue) pace() time.Time {
 	return q.failed.Add(min(shared, q.alone))
 }
 
-// Done ends the dial of t, which was admitted, with its verdict:
+// Done ends the dial of t, which was admitted, with its verdict, and reports whether the host is down:
 //
 //   - ClassRetry (such as refused, reset, lost, 500) and ClassOverload (such as a timeout,
 //     429, 503) count against the host. The host is down from then on, and the next dial is a
@@ -186,7 +189,7 @@ func (q *Queue) pace() time.Time {
 //
 // With any class a RetryAfter, at most [backoff.MaxRetryAfter], holds all dials to the
 // host. Until it is over, an answer does not mean that a host that was down is up.
-func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) {
+func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) (down bool) {
 	q.under--
 	q.lastDone = now
 	if v.RetryAfter > 0 {
@@ -196,23 +199,19 @@ func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 		}
 	}
 	switch v.Class {
-	case backoff.ClassOK:
-		q.answered(now)
-		if !q.down {
-			q.window = min(q.window+1, q.o.Concurrent)
-		}
 	case backoff.ClassRetry, backoff.ClassOverload:
 		q.fail(t, v, now)
 	case backoff.ClassStop:
 	default:
-		q.answered(now)
+		// The host is up, unless it was down and has asked us to wait. Then the next dial is a probe, so that
+		// it does not come at the very instant at which that wait is over.
+		q.down = q.down && q.hold.After(now)
+		if v.Class == backoff.ClassOK && !q.down {
+			q.window = min(q.window+1, q.o.Concurrent)
+		}
 	}
+	return q.down
 }
-
-// answered takes the host to be up, unless it is down and has told us to wait. Then the
-// next dial is a probe, so that it does not come at the very instant at which that wait is
-// over.
-func (q *Queue) answered(now time.Time) { q.down = q.down && q.hold.After(now) }
 
 // noProbe is the time to the next probe where Options.Probe gives up, or does not return.
 const noProbe = time.Minute
@@ -222,7 +221,7 @@ const noProbe = time.Minute
 // after that wait and the wait that was drawn, because the server told other processes the
 // same, and they must not all come at one instant.
 func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
-	if q.down && !t.probe {
+	if q.down && !t.Probe {
 		if q.pace().Before(q.hold) {
 			q.failed, q.least = q.hold, q.alone
 		}

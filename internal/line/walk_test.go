@@ -101,9 +101,10 @@ func TestTheWalkOfTheLineFindsEachMistake(t *testing.T) {
 // after returns a mistake that is made after Done.
 func after(wrong func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time)) func(*rules) {
 	return func(r *rules) {
-		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
 			q.Done(t, v, now)
 			wrong(q, t, v, now)
+			return q.down
 		}
 	}
 }
@@ -111,15 +112,20 @@ func after(wrong func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time)) fu
 // before returns a mistake that is made before Done.
 func before(wrong func(q *Queue, t *Ticket, v *backoff.Verdict, now time.Time)) func(*rules) {
 	return func(r *rules) {
-		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
 			wrong(q, t, &v, now)
-			q.Done(t, v, now)
+			return q.Done(t, v, now)
 		}
 	}
 }
 
 // mistakes change one rule of the Queue.
 var mistakes = map[string]func(*rules){
+	"Done says that a host is up that is down": func(r *rules) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
+			return q.Done(t, v, now) && !t.Probe
+		}
+	},
 	"the last come is the first": func(r *rules) {
 		r.join = func(q *Queue, t *Ticket) { q.first = t }
 	},
@@ -209,7 +215,7 @@ var mistakes = map[string]func(*rules){
 		r.admit = func(q *Queue, now time.Time) (*Ticket, time.Time) {
 			t, next := q.Admit(now)
 			if t != nil {
-				t.probe = true
+				t.Probe = true
 			}
 			return t, next
 		}
@@ -230,7 +236,7 @@ var mistakes = map[string]func(*rules){
 		}
 	}),
 	"a host that is back has as many dials as ever": after(func(q *Queue, t *Ticket, v backoff.Verdict, _ time.Time) {
-		if t.probe && !q.down {
+		if t.Probe && !q.down {
 			q.window = q.o.Concurrent
 		}
 	}),
@@ -264,7 +270,7 @@ var mistakes = map[string]func(*rules){
 			q.down = false
 		}
 	}),
-	"all fail, and each counts": before(func(_ *Queue, t *Ticket, _ *backoff.Verdict, _ time.Time) { t.probe = true }),
+	"all fail, and each counts": before(func(_ *Queue, t *Ticket, _ *backoff.Verdict, _ time.Time) { t.Probe = true }),
 	"a probe comes when the server has told us": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
 		if q.down && v.RetryAfter > 0 {
 			q.failed, q.alone = q.hold, 0
@@ -289,7 +295,7 @@ var mistakes = map[string]func(*rules){
 	}),
 	"the next outage goes on where the last has ended": before(func(q *Queue, t *Ticket, v *backoff.Verdict, _ time.Time) {
 		if v.Class == backoff.ClassRetry && !q.down {
-			q.down, t.probe = true, true
+			q.down, t.Probe = true, true
 		}
 	}),
 	"the pace of the probes does not slow down": before(func(q *Queue, _ *Ticket, _ *backoff.Verdict, _ time.Time) {

@@ -58,7 +58,7 @@ type rules struct {
 	join  func(*Queue, *Ticket)
 	leave func(*Queue, *Ticket) bool
 	admit func(*Queue, time.Time) (*Ticket, time.Time)
-	done  func(*Queue, *Ticket, backoff.Verdict, time.Time)
+	done  func(*Queue, *Ticket, backoff.Verdict, time.Time) (down bool)
 	idle  func(*Queue, time.Time) bool
 }
 
@@ -252,7 +252,9 @@ func (x *walker) done(i int, v backoff.Verdict) {
 	if !w.down {
 		w.probes, w.fails = pace{from: never}, 0
 	}
-	x.r.done(x.q.Queue, x.q.tickets[i], v, epoch)
+	if down := x.r.done(x.q.Queue, x.q.tickets[i], v, epoch); down != x.q.down {
+		w.wrong = "Done reports another state of the host"
+	}
 }
 
 // waiting is how many dials wait.
@@ -342,7 +344,7 @@ func (x *walker) open() (admitted bool) {
 	x.must(x.places[i] == waiting && t.next == nil, "a dial is admitted that is not in the line, or stays there")
 	after := q.Status(epoch)
 	x.must(after.Granted == before.Granted+1 && after.Waited == before.Waited+waitOf(i), "what is counted of a dial")
-	x.must(t.probe == w.down, "a dial is not said to be a probe, or is and is none")
+	x.must(t.Probe == w.down, "a dial is not said to be a probe, or is and is none")
 	x.places[i] = dialing
 	if w.down {
 		x.places[i] = probing

@@ -167,28 +167,27 @@ func (g *Gate) join(host string, x *dial) {
 	g.open(d)
 }
 
-// open admits the dials that may begin now, and sets the timer for the next one.
+// open admits the dials that may begin now, and sets the timer for the next one, or stops it if none waits for a
+// time.
 func (g *Gate) open(d *hostLine) {
 	now := time.Now()
-	for {
-		t, next := d.line.Admit(now)
-		if t != nil {
-			x := t.Value.(*dial)
-			if d.line.Status(now).Down {
-				d.probe = x
-			}
-			close(x.admitted)
-			continue
+	t, next := d.line.Admit(now)
+	for ; t != nil; t, next = d.line.Admit(now) {
+		x := t.Value.(*dial)
+		if t.Probe {
+			d.probe = x
 		}
-		if !next.IsZero() && (d.timerAt.IsZero() || next.Before(d.timerAt)) {
-			g.setTimer(d, next)
-		}
-		return
+		close(x.admitted)
+	}
+	switch {
+	case !next.IsZero() && (d.timerAt.IsZero() || next.Before(d.timerAt)):
+		g.setTimer(d, next)
+	case next.IsZero() && !d.timerAt.IsZero() && d.timer.Stop():
+		d.timerAt = time.Time{}
 	}
 }
 
-// setTimer sets the timer, which calls open at a time. Nothing has to stop the timer,
-// because open does not set it again when no dial waits.
+// setTimer sets the timer, which calls open at a time.
 func (g *Gate) setTimer(d *hostLine, at time.Time) {
 	d.timerAt = at
 	if d.timer == nil {
@@ -210,14 +209,14 @@ func (g *Gate) leave(host string, x *dial) {
 	if !d.line.Leave(x.ticket) { // it was admitted in this very moment, and will not be made
 		g.end(d, x, backoff.Verdict{Class: backoff.ClassStop}, nil)
 	}
-	g.settle(d)
+	g.open(d)
 }
 
 func (g *Gate) done(host string, x *dial, v backoff.Verdict, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
-	defer g.settle(d) // also if Probe or Rand panics, because others wait
+	defer g.open(d) // also if Probe or Rand panics, because others wait
 	g.end(d, x, v, err)
 }
 
@@ -229,17 +228,8 @@ func (g *Gate) end(d *hostLine, x *dial, v backoff.Verdict, err error) {
 	if v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload {
 		d.err = err
 	}
-	d.line.Done(x.ticket, v, time.Now())
-	if !d.line.Status(time.Now()).Down {
+	if down := d.line.Done(x.ticket, v, time.Now()); !down {
 		d.err = nil
-	}
-}
-
-// settle opens d, and stops its timer if no dial waits.
-func (g *Gate) settle(d *hostLine) {
-	g.open(d)
-	if d.line.Status(time.Now()).Waiting == 0 && !d.timerAt.IsZero() && d.timer.Stop() {
-		d.timerAt = time.Time{}
 	}
 }
 
