@@ -96,21 +96,21 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// Child returns a context that ends with parent, for something that is over long before
-// parent. It is there because parent keeps the channel of its Done, once there is one, and a
-// Child keeps its own. The caller calls release in the end. If parent is no Context, Child
-// returns parent itself.
+// Child returns a context that is canceled when parent ends, for something that is over long before
+// parent. It exists because parent keeps the channel of its Done, once there is one. The caller must call
+// release, which cancels it. If parent is not a Context, Child returns parent itself.
 func Child(parent context.Context) (child context.Context, release func()) {
 	p, ok := parent.(*Context)
 	if !ok {
 		return parent, func() {}
 	}
-	c := new(Context)
-	stop := p.AfterFunc(c.End)
-	return c, func() {
-		if !stop() {
-			<-c.Done()
+	child, cancel := context.WithCancel(context.Background())
+	stop := p.AfterFunc(cancel)
+	return child, func() {
+		if stop() {
+			cancel()
 		}
+		<-child.Done() // the goroutine of AfterFunc has ended, or is about to
 	}
 }
 
