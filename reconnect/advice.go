@@ -81,7 +81,7 @@ func (h *hint) in(ctx context.Context) context.Context {
 
 // address returns the address for a dial, or "". Only the first dial gets it.
 func (h *hint) address() string {
-	if h == nil || h.url == "" || h.tried.Swap(true) {
+	if h.url == "" || h.tried.Swap(true) {
 		return ""
 	}
 	return h.url

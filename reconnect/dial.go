@@ -167,7 +167,9 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 		return x.err
 	}
 	x.ended = true
-	d.leaveAstray(x)
+	if x.astray.Load() {
+		d.leaveAstray(x)
+	}
 	took, cancelled := time.Since(x.start), x.ctx.Err() != nil
 	cause, ours := context.Cause(x.ctx), true // ours: the error is not the dialer's
 	switch {
@@ -255,13 +257,11 @@ func (d *dialing[C]) goesTo(x *dial[C], host string) error {
 	return nil
 }
 
-// leaveAstray releases the slot of x at the gate if x has gone astray, without a verdict for either
+// leaveAstray releases the slot of x, which has gone astray, at the gate, without a verdict for either
 // host. The next dial waits for the usual host.
 func (d *dialing[C]) leaveAstray(x *dial[C]) {
-	if x.astray.Load() {
-		d.s.host = d.s.o.Host
-		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
-	}
+	d.s.host = d.s.o.Host
+	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 }
 
 // movedTo returns the error of x if it has to wait at the gate for another host, or nil.

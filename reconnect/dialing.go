@@ -40,13 +40,13 @@ type dialing[C io.Closer] struct {
 func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err error) {
 	ctx, release := xsync.Child(ctx)
 	defer release()
-	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.cause, release: s.owner.reserved()}
-	d.keeps = d.release != nil
+	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.cause, release: s.login}
+	d.keeps, s.login = d.release != nil, nil
 	defer d.end()
 	if s.cause != nil || s.o.StartSpread > 0 {
 		d.pause()
 	}
-	for {
+	for d.won == nil || !d.idle() {
 		now := time.Now()
 		if s.o.Logins != nil {
 			if waited, err := d.awaitLogin(now); err != nil {
@@ -69,16 +69,14 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 		case schedule.DoStop:
 			return c, nil, d.stopped()
 		case schedule.DoWait:
-			if d.won != nil {
-				d.taken = true
-				d.won.session.release, d.release = d.release, nil
-				return d.won.conn, d.won.session, nil
-			}
 			if err := d.await(a.At, nil); err != nil {
 				return c, nil, err
 			}
 		}
 	}
+	d.taken = true
+	d.won.session.release, d.release = d.release, nil
+	return d.won.conn, d.won.session, nil
 }
 
 // stopped returns why no further dial follows.
@@ -207,7 +205,9 @@ func (d *dialing[C]) reached() {
 		if x == nil {
 			continue
 		}
-		d.leaveAstray(x)
+		if x.astray.Load() {
+			d.leaveAstray(x)
+		}
 		if !x.told && x.reached.Load() != 0 {
 			x.told = true
 			x.timer.Stop()
@@ -228,9 +228,11 @@ func (d *dialing[C]) kick() {
 
 // ready notes that the wait of x at the gate has ended, or its dial.
 func (d *dialing[C]) ready(x *dial[C]) {
-	if to := x.movedTo(); to != nil {
-		d.move(x, to)
-		return
+	if d.s.o.hostOfDialer {
+		if to := x.movedTo(); to != nil {
+			d.move(x, to)
+			return
+		}
 	}
 	err := d.finish(x)
 	switch {
@@ -240,13 +242,15 @@ func (d *dialing[C]) ready(x *dial[C]) {
 		d.won = x
 		d.s.dials.Answered(x.which, time.Now())
 	default:
-		if short, _ := d.reserve(); short == nil {
-			d.dial(x)
-			return
+		if d.s.o.Logins != nil {
+			if short, _ := d.reserve(); short != nil { // others have reserved the logins meanwhile
+				d.dials[x.which] = nil
+				d.drop(x)
+				d.s.dials.Withdrawn(x.which, time.Now())
+				return
+			}
 		}
-		d.dials[x.which] = nil // others have reserved the logins meanwhile
-		d.drop(x)
-		d.s.dials.Withdrawn(x.which, time.Now())
+		d.dial(x)
 	}
 }
 

@@ -24,6 +24,7 @@ type keeper struct {
 	calls     watch.Calls // the calls of the user's functions in its goroutine
 	origin    *origin     // rotation that started its supervisor, or nil if New did
 	concluded bool        // the end of the Conn has begun
+	waits     bool        // it waits before its next dial
 }
 
 // origin is what a supervisor keeps of the rotation that has begun it.
@@ -143,12 +144,16 @@ func (k *keeper) abandon() {
 
 func (k *keeper) dial(ctx context.Context) (*served, error) {
 	k.c.life.counts.dials.Add(1)
-	h, began := k.c.hint.newest.Load(), link.Milliseconds(link.Now())
-	address := h.address()
-	if h != nil && h.url != "" && address == "" {
-		h = nil // because another dial has tried the URL, and the hint is for that dial only
+	began, address := uint32(link.Now().Milliseconds()), ""
+	h := k.c.hint.newest.Load()
+	if h != nil {
+		address = h.address()
+		if h.url != "" && address == "" {
+			h = nil // because another dial has tried the URL, and the hint is for that dial only
+		}
+		ctx = h.in(ctx)
 	}
-	opened, followed, err := k.dialAt(h.in(ctx), address)
+	opened, followed, err := k.dialAt(ctx, address)
 	if m, ok := errors.AsType[*movedError](err); ok {
 		h.again(m, address)
 		return nil, err
@@ -225,8 +230,10 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) (ending, erro
 
 // ready lets messages be sent by l, and begins to watch it. An error means that there is no use for l.
 func (k *keeper) ready(l *served, s *Session, side side) error {
-	k.c.hint.drop(l.extra.hint)
-	l.clock = link.Milliseconds(link.Now()) - l.clock
+	if h := l.extra.hint; h != nil {
+		k.c.hint.drop(h)
+	}
+	l.clock = uint32(link.Now().Milliseconds()) - l.clock
 	k.c.receiver.settle(l)
 	l.prepare(&k.c.life.watch)
 	l.Lag(true) // until the hooks have returned, because no goroutine reads l meanwhile
@@ -235,14 +242,19 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 	if err != nil {
 		return err
 	}
-	k.sayGoodbye(l)
+	if k.c.life.Leaving.Load() {
+		k.sayGoodbye(l)
+	}
 	if k.origin != nil {
 		k.origin.before.Store(nil)
 	}
 	s.Ready()
 	k.c.layers.ready(&k.calls, l.Session)
-	l.start(k.c.age(l))
-	if marks {
+	l.start()
+	if k.c.life.o.Rotate.After > 0 {
+		l.extra.aging = k.c.age(l)
+	}
+	if marks && l.extra.mark != nil {
 		k.c.receiver.mark(l, l)
 	}
 	return nil
@@ -268,6 +280,9 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 		reason = backoff.ReasonShutdown // the Conn was closed, whatever the last error was
 	}
 	l.ending = ending{reason: reason, lost: l.broken, planned: l.overlaps || replaced, atOnce: replaced}
+	if r, is := side.(predecessor); is && r.session == l.Session { // not a session that came after it
+		l.ending.login = r.login
+	}
 	k.c.sender.detach(&l.Link, err, l.keeps(&k.c.life, err))
 	if !ready {
 		k.neverReady(l)
@@ -315,7 +330,10 @@ func (k *keeper) putSeam(l *served, side side, err error, dials bool) {
 func (k *keeper) replaced(v backoff.Verdict) bool { return k.side().inherits(v) }
 
 func (k *keeper) connecting(atGate bool, host string) {
-	k.side().rests(false)
+	if k.waits {
+		k.waits = false
+		k.side().rests(false)
+	}
 	k.c.state.connecting(&k.seat, atGate, host)
 }
 
@@ -331,6 +349,7 @@ func (k *keeper) failed() {
 }
 
 func (k *keeper) waiting(w *WaitStart) {
+	k.waits = true
 	w.replaces = k.side().rests(w.Verdict.RetryAfter == 0)
 	k.c.state.enter(&k.seat, StateWaiting, func(s *Status) {
 		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, w.Verdict.Class
@@ -384,13 +403,6 @@ func (k *keeper) limit(t backoff.Attempt) time.Duration {
 	return dialLimit(t)
 }
 
-func (k *keeper) reserved() func() {
-	if r, is := k.side().(predecessor); is {
-		return r.login
-	}
-	return nil
-}
-
 func (k *keeper) kick() <-chan struct{} { return k.c.kicks.Up() }
 
 func (k *keeper) took(bool) bool {
@@ -410,7 +422,9 @@ type served struct {
 	overlaps  bool   // another session led before this one ended; belongs to the supervisor
 	ending    ending // how it has ended; set by teardown, belongs to the supervisor
 
-	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see link.Milliseconds
+	// When its dial began; once it is ready, how long the dial and OnSession took. In ms, whose differences are
+	// right within weeks.
+	clock uint32
 
 	extra    *extra
 	calls    *watch.Calls // those of its supervisor
@@ -462,24 +476,25 @@ func (l *served) prepare(w *watch.Shared) {
 }
 
 // start begins to watch l, which is ready.
-func (l *served) start(a *aging) {
+func (l *served) start() {
 	l.liveness.Start(&l.Link)
-	l.extra.keepAlive.Start()
-	if a != nil {
-		l.extra.aging = a
+	if x := l.extra; x != noExtra {
+		x.keepAlive.Start()
+		x.stall.Start()
 	}
-	l.extra.stall.Start()
 }
 
 // stop ends what watches l, which was cut because of cause.
 func (l *served) stop(w *watch.Shared, cause error) {
 	outer := l.calls.Enter(&watch.Elsewhere)
 	defer l.calls.Leave(outer)
-	l.extra.aging.stop()
-	l.extra.keepAlive.Stop()
-	l.extra.mark.stop(w)
 	l.liveness.Stop()
-	l.extra.stall.Stop(cause)
+	if x := l.extra; x != noExtra {
+		x.aging.stop()
+		x.keepAlive.Stop()
+		x.mark.stop(w)
+		x.stall.Stop(cause)
+	}
 }
 
 // block waits until ready is closed, or until ctx or l ends. Meanwhile no goroutine reads l, and afterwards it is

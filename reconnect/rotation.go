@@ -123,7 +123,7 @@ func (c *Conn) rotate(session uint64, a Advice) bool {
 	return ok
 }
 
-// aging rotates a session when it has its age. It is nil if there is no limit.
+// aging rotates a session when it has its age.
 type aging struct {
 	link   *link.Link
 	o      *Rotation
@@ -133,12 +133,9 @@ type aging struct {
 	timer  xsync.Timer  // calls tick
 }
 
-// age begins to watch the age of l.
+// age begins to watch the age of l, which Rotate.After limits.
 func (c *Conn) age(l *served) *aging {
 	o := &c.life.o.Rotate
-	if o.After <= 0 {
-		return nil
-	}
 	rotate := func() bool { return c.rotate(l.Session, Advice{}) }
 	a := &aging{
 		link:   &l.Link,

@@ -90,10 +90,6 @@ type owner[C io.Closer] interface {
 	// limit returns the limit on one dial.
 	limit(t backoff.Attempt) time.Duration
 
-	// reserved returns the function that ends the reservation of a login that was made for the next
-	// dial, or nil if none was made.
-	reserved() (release func())
-
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
 	forgetKicks()          // forgets the kicks that have come until now
@@ -102,9 +98,10 @@ type owner[C io.Closer] interface {
 // ending is how a session has ended.
 type ending struct {
 	reason  backoff.Reason
-	lost    bool // serve returned because the connection was lost; has a meaning if the session was never ready
-	planned bool // the session was replaced, and did not die
-	atOnce  bool // the next dial follows without a wait
+	lost    bool   // serve returned because the connection was lost; has a meaning if the session was never ready
+	planned bool   // the session was replaced, and did not die
+	atOnce  bool   // the next dial follows without a wait
+	login   func() // ends the reservation of a login that was made for the next dial, or nil
 }
 
 // supervisor is the state of one Run. It belongs to Run's goroutine.
@@ -122,6 +119,7 @@ type supervisor[C io.Closer] struct {
 	again   bool         // the last session was refused as one before it: see refusal.note
 	over    atomic.Bool  // set before served is sent
 	down    link.Instant // when the last ready session was lost, or the start
+	login   func()       // ends the reservation of a login for the next dial, or nil
 
 	served xsync.Signal // sent to cut when serve has returned
 	cuts   sync.WaitGroup
@@ -188,6 +186,7 @@ var errServed = errors.New("session ended by its owner")
 // callbacks take.
 func (s *supervisor[C]) sessionEnded(ctx context.Context, session *Session, how ending, err error) {
 	ended, at := link.Now(), time.Now()
+	s.login = how.login
 	err = cmp.Or(err, errServed)
 	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
@@ -314,7 +313,6 @@ func (f *functions[C]) kick() <-chan struct{}                    { return f.kick
 
 func (f *functions[C]) judge(err error) backoff.Verdict       { return f.o.classify(err) }
 func (f *functions[C]) replaced(backoff.Verdict) bool         { return false }
-func (f *functions[C]) reserved() func()                      { return nil }
 func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) dialed(_ C, s *Session) {

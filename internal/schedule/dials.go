@@ -266,14 +266,22 @@ func (d *Dials) holdFor(wait time.Duration, now time.Time) {
 }
 
 // Answered reports that the handshake of a dial is complete and its session begins. Next
-// cuts the other dial.
+// cuts the other dial, if there is one.
 func (d *Dials) Answered(which int, now time.Time) {
 	d.dials[which].state = free
+	d.release()
+	d.phase = up
 	if other := &d.dials[1-which]; other.state != free {
 		other.state = cutting
+		return
 	}
-	d.release()
-	d.phase, d.kicked, d.due, d.hold = up, false, time.Time{}, time.Time{}
+	d.forget()
+}
+
+// forget forgets the search, which is over.
+func (d *Dials) forget() {
+	d.search = nil
+	d.outage.last = nil // which no later History needs
 }
 
 // Ended reports that the session has ended, which was ready for so long, or never if that
@@ -380,16 +388,15 @@ func (d *Dials) Next(now time.Time) Action {
 		return Action{}
 	}
 	for i := range d.dials {
-		if x := &d.dials[i]; x.state == cutting || x.state != free && d.phase == stopped {
+		switch x := &d.dials[i]; {
+		case x.state == cutting:
+			d.forget()
+			return Action{Do: DoCut, Which: i}
+		case x.state != free && d.phase == stopped:
 			return d.cut(i)
 		}
 	}
-	switch d.phase {
-	case up:
-		d.search = nil
-		d.outage.last = nil // which no later History needs
-		return Action{}
-	case stopped:
+	if d.phase == stopped {
 		return Action{Do: DoStop}
 	}
 	if d.kept != none && d.dials[d.kept].fresh {

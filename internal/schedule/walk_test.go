@@ -288,8 +288,9 @@ var mistakes = map[string]func(*rules){
 	},
 	"the other dial is left when one is answered": func(r *rules) {
 		r.answered = func(d *Dials, which int, now time.Time) {
-			d.Answered(which, now)
-			d.dials[1-which].state = free
+			if d.Answered(which, now); d.search != nil {
+				d.forget()
+			}
 		}
 	},
 	"the other dial is left after the end": func(r *rules) {

@@ -500,8 +500,8 @@ func (n *Counts) Wrote(m conn.Message) {
 // Instant is a time by the monotonic clock. It has a third of the size of a [time.Time].
 type Instant = time.Duration
 
-// epoch is a whole second, so that in a bubble of [testing/synctest] Milliseconds rounds in the same way in each
-// process.
+// epoch is a whole second, so that in a bubble of [testing/synctest] an Instant in ms is rounded in the same way
+// in each process.
 var epoch = wholeSecond(time.Now())
 
 func wholeSecond(t time.Time) time.Time { return t.Add(-time.Duration(t.Nanosecond())) }
@@ -515,9 +515,6 @@ func At(t time.Time) Instant { return t.Sub(epoch) }
 
 // Time returns the time of an instant.
 func Time(at Instant) time.Time { return epoch.Add(at) }
-
-// Milliseconds returns t in ms, in 32 bits, of which the difference of two is right within weeks.
-func Milliseconds(t Instant) uint32 { return uint32(t.Milliseconds()) }
 
 // Ended is the error of a session that we have ended, and its reason.
 type Ended struct {

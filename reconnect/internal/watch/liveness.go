@@ -39,7 +39,7 @@ type Liveness struct {
 
 	lesson lesson // what the session has shown; owned by the callback until Stop has returned
 	probes int8   // since something was last heard; owned by the callback, as is the next one
-	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see link.Milliseconds
+	asked  uint32 // when the oldest Probe without an answer began, in ms, if lesson has lessonAsked
 	seen   uint32 // the lowest bits of the link's turn at the last tick
 
 	timer   xsync.Timer             // calls tick
@@ -203,7 +203,7 @@ func (w *Liveness) silence() time.Duration {
 		w.probes, w.deadline = 0, 0
 	}
 	if w.lesson&lessonAsked != 0 && heard > w.probed {
-		w.answered(time.Duration(link.Milliseconds(heard)-w.asked) * time.Millisecond)
+		w.answered(time.Duration(uint32(heard.Milliseconds())-w.asked) * time.Millisecond)
 	}
 	silence := at - max(heard, w.from)
 	if limit := w.shared.Liveness.Limit; limit != 0 && silence >= limit {

@@ -35,8 +35,8 @@ func TestOneQuickAnswerEndsPatience(t *testing.T) {
 	}
 }
 
-// wrap waits until link.Milliseconds begins at 0 again.
-var wrap = step{"", func(*world) { time.Sleep(time.Duration(-link.Milliseconds(link.Now())) * time.Millisecond) }}
+// wrap waits until an Instant in ms, in 32 bits, begins at 0 again.
+var wrap = step{"", func(*world) { time.Sleep(time.Duration(-uint32(link.Now().Milliseconds())) * time.Millisecond) }}
 
 // Two thirds of the first limit are 16 s. With a patience of 2 a third is 32 s.
 func TestTheLimitLearnsFromASession(t *testing.T) {

@@ -130,7 +130,7 @@ func (w *Liveness) askFor(ctx context.Context, p *probing, limit time.Duration) 
 	}
 	if w.lesson&lessonAsked == 0 {
 		w.lesson |= lessonAsked
-		w.asked = link.Milliseconds(w.probed)
+		w.asked = uint32(w.probed.Milliseconds())
 	}
 	write := func(m conn.Message) error { return w.link.WriteFirst(ctx, m) }
 	xsync.Guard(func() {

@@ -528,3 +528,28 @@ func TestARotationThatBreaksFirstKeepsItsLoginAtAGate(t *testing.T) {
 		require.Equal(t, reconnect.StateWaiting, other.State())
 	})
 }
+
+// The login that was reserved for the session after OverlapBreakFirst is that session's only, also if the server
+// refuses the session.
+func TestReservationEndsWithRefusedNextSession(t *testing.T) {
+	scene.InEachForm(t, func(t *testing.T, s *scene.Scene) {
+		s.BreakFirst()
+		l := s.Hourly(2)
+		o := scene.LoggingIn(l)
+		refused := false
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			err := op.Write(scene.Text("login"))
+			if err == nil && refused {
+				err = scene.ErrLost
+			}
+			return err
+		}
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		c, _ := s.Ready(&o)
+		refused = true
+		c.Rotate(s.Session, reconnect.Advice{})
+		s.WantDial().Accept()
+		require.Zero(t, l.Free())
+		require.Greater(t, s.WantDial().At, 59*time.Minute)
+	})
+}
