@@ -71,7 +71,7 @@ func loopbackHost(host string) bool {
 // refused returns the status with which a request is refused, and why, or 0.
 func (p *Page) refused(r *http.Request) (status int, why string) {
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
-	case p.closed():
+	case p.isClosed():
 		return http.StatusServiceUnavailable, "the page is closed"
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return http.StatusMethodNotAllowed, "the page can only be read"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,8 +23,7 @@ type causeInfo struct {
 	Reason string    `json:"reason"`
 	Text   string    `json:"text,omitempty"`
 
-	code   int  // of the server's answer, or of the peer's close frame; 0: neither
-	status bool // it is that of an answer
+	code int // of the server's answer or of the peer's close frame, or 0
 }
 
 // causeOf returns the cause for err, or nil if err is nil.
@@ -36,34 +36,23 @@ func causeOf(err error, at time.Time) *causeInfo {
 
 // causeFor is causeOf for an err whose reason is known.
 func causeFor(err error, reason backoff.Reason, at time.Time) *causeInfo {
-	text := ""
+	c := &causeInfo{Time: at, Reason: reason.String(), Text: reasonTexts[reason]}
 	switch reason {
-	case backoff.ReasonShutdown, backoff.ReasonRedial, backoff.ReasonRotated:
-		text = reasonTexts[reason] // whatever the peer has done last
+	case backoff.ReasonShutdown, backoff.ReasonRedial, backoff.ReasonRotated: // whatever the peer has done last
 	default:
-		text = describe(err, reason)
+		c.describe(err, reason)
 	}
-	c := &causeInfo{Time: at, Reason: reason.String(), Text: clean(text)}
-	c.code, c.status = codeOf(err, reason)
+	c.Text = clean(c.Text)
 	return c
 }
 
-// codeOf returns the code of a server's answer, or of a peer's close frame, and which of both it is. It returns 0
-// if the session ended for another reason.
-func codeOf(err error, reason backoff.Reason) (code int, status bool) {
-	var answer interface{ StatusCode() int }
-	var closed interface{ CloseCode() int }
-	switch reason {
-	case backoff.ReasonShutdown, backoff.ReasonRedial, backoff.ReasonRotated, backoff.ReasonLogins, backoff.ReasonProtocol:
-		return 0, false
+// word returns the cause as one word: the code of the server's answer or of the peer's close frame, or the
+// reason.
+func (c *causeInfo) word() string {
+	if c.code != 0 {
+		return strconv.Itoa(c.code)
 	}
-	switch {
-	case errors.As(err, &answer) && answer.StatusCode() != 0:
-		return answer.StatusCode(), true
-	case errors.As(err, &closed) && closed.CloseCode() > 0:
-		return closed.CloseCode(), false
-	}
-	return 0, false
+	return c.Reason
 }
 
 // reasonOf is [backoff.ReasonOf], which does not know the errors of package conn.
@@ -83,9 +72,9 @@ func has[E error](err error) bool {
 	return ok
 }
 
-// describe returns the text that is shown for err. It uses types and codes of err, and no text that it does
-// not know.
-func describe(err error, reason backoff.Reason) string {
+// describe sets the text for err, and its code. It uses types and codes of err, and no text that it does not
+// know.
+func (c *causeInfo) describe(err error, reason backoff.Reason) {
 	var login *budget.LoginError
 	var tooBig *conn.TooBigError
 	var slow *conn.SlowMessageError
@@ -94,27 +83,31 @@ func describe(err error, reason backoff.Reason) string {
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &login):
-		return loginText(login)
+		c.Text = loginText(login)
 	case errors.As(err, &tooBig):
-		return tooBig.Error() // it holds only a number
+		c.Text = tooBig.Error() // it holds only a number
 	case errors.As(err, &slow):
-		return slow.Error() // likewise
+		c.Text = slow.Error() // likewise
 	case has[*conn.ProtocolError](err): // whose close code is not the peer's
-	case errors.Is(err, backoff.ErrGaveUp):
-		return "the policy gave up"
 	case errors.As(err, &status) && status.StatusCode() != 0:
-		return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status.StatusCode(), http.StatusText(status.StatusCode())))
+		c.code = status.StatusCode()
+		c.Text = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", c.code, http.StatusText(c.code)))
 	case errors.As(err, &closed) && closed.CloseCode() > 0:
-		return closeText(closed.CloseCode())
+		c.code = closed.CloseCode()
+		c.Text = closeText(c.code)
 	case reason == backoff.ReasonOther && errors.Is(err, context.Canceled):
-		return "canceled"
-	case (reason == backoff.ReasonRefused || reason == backoff.ReasonLocal || reason == backoff.ReasonNetwork) && errors.As(err, &errno):
-		return errno.Error() // the text of the operating system
+		c.Text = "canceled"
+	case (reason == backoff.ReasonRefused || reason == backoff.ReasonLocal || reason == backoff.ReasonNetwork) &&
+		errors.As(err, &errno):
+		c.Text = errno.Error() // the text of the operating system
 	}
-	return reasonTexts[reason]
+	if errors.Is(err, backoff.ErrGaveUp) {
+		c.Text = "the policy gave up"
+	}
 }
 
-// loginText describes why there is no login, without the cause of the loss before, which may be a peer's text.
+// loginText describes why there is no login, without the cause of the loss before, which may be a peer's
+// text.
 func loginText(e *budget.LoginError) string {
 	text := reasonTexts[backoff.ReasonLogins] + ": the next is at " + e.Next.UTC().Format(time.RFC3339)
 	for _, known := range []error{budget.ErrDamaged, budget.ErrOtherWriter} {

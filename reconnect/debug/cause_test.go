@@ -45,7 +45,7 @@ func TestACauseIsMadeOfTypesAndCodes(t *testing.T) {
 		"other: the policy gave up":                                 fmt.Errorf(s+": %w", backoff.ErrGaveUp),
 	} {
 		reason := reasonOf(err)
-		require.Equal(t, want, reason.String()+": "+describe(err, reason))
+		require.Equal(t, want, reason.String()+": "+causeFor(err, reason, time.Time{}).Text)
 	}
 }
 

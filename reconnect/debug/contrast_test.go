@@ -17,24 +17,24 @@ var (
 	cssColor   = regexp.MustCompile(`(--[a-z-]+): (#[0-9a-f]{3,6});`)
 	cssText    = regexp.MustCompile(`(?:^|[;\s])color: ([^;]+)`)
 	cssBack    = regexp.MustCompile(`(?:^|[;\s])background: ([^;]+)`)
-	cssStroke  = regexp.MustCompile(`(?:^|[;\s])stroke: var\((--[a-z-]+)\)`)
 	cssFade    = regexp.MustCompile(`(?:^|[;\s])(?:opacity|filter): (?:[^1;]|1[^;])`)
 	cssVar     = regexp.MustCompile(`^var\((--[a-z-]+)\)$`)
 )
 
 // Each text of the page has a contrast of 4.5 at least (WCAG 2.2, 1.4.3), in the light and in the dark. A rule that
-// sets no background has that of the page or that of a card. The columns of a bar have 3 at least (1.4.11).
+// sets no background has that of the page or that of a card. The cells of sessions have 3 at least (1.4.11).
 func TestTheContrastIsHigh(t *testing.T) {
 	css := cssComment.ReplaceAllString(pageCSS, "")
 	schemes := rootColors(css)
 	require.Len(t, schemes, 2, "light and dark")
-	texts := 0
+	texts, cells := 0, 0
 	for _, rule := range cssRule.FindAllStringSubmatch(css, -1) {
 		selector, body := strings.TrimSpace(rule[1]), rule[2]
 		require.False(t, cssFade.MatchString(body), "%s: a text that is faded has another contrast", selector)
 		for name, colors := range schemes {
-			if m := cssStroke.FindStringSubmatch(body); m != nil && !strings.Contains(selector, ".axis") {
-				require.GreaterOrEqual(t, contrast(t, colors[m[1]], colors["--card"]), 3.0, "%s, %s", name, selector)
+			if m := cssBack.FindStringSubmatch(body); m != nil && strings.HasPrefix(selector, ".cells") {
+				cells++
+				require.GreaterOrEqual(t, contrast(t, colors[variable(t, m[1], selector)], colors["--card"]), 3.0, "%s, %s", name, selector)
 			}
 			m := cssText.FindStringSubmatch(body)
 			if m == nil || m[1] == "inherit" {
@@ -52,6 +52,7 @@ func TestTheContrastIsHigh(t *testing.T) {
 		}
 	}
 	require.Greater(t, texts, 40)
+	require.Equal(t, 8, cells)
 }
 
 // rootColors returns the colors of each block :root, by the name of the variable.

@@ -9,23 +9,22 @@
 //
 // If clients reach it through anything that forwards TCP, set Options.Token: see Access below.
 //
-// Only what was registered is shown, and nothing is global. The page updates itself, except while its tab is
-// hidden. At most 16 open pages are updated; further ones, and those without JavaScript, reload every 5 s. The
-// same is available as JSON, by ?json or with [Page.Vars] by expvar.
+// Only what was registered is shown, and nothing is global. The page updates itself every second, except
+// while its tab is hidden; without JavaScript it reloads every 5 s. The same is available as JSON, by ?json or
+// with [Page.Vars] by expvar.
 //
 // # What it shows
 //
 // At the top the page says what is wrong: one line for all Conns that have the same trouble with the same
-// server for the same reason, such as "9 refused by feed.example:443 for 15 min". It is a link to the rows of
-// these Conns. After eight lines, one more covers all others.
+// server for the same reason, such as "9 away from feed.example:443 for 15 min: connection refused". It is a
+// link to the rows of these Conns. After eight lines, one more counts all others.
 //
 // Below are the Conns, the worst first: those that have ended by themselves, are away, are flapping, are ready,
-// were closed. They are searched (by name, endpoint or cause) and paged by the program, a hundred per page. The
-// page shows of each Conn:
+// were closed. The worst hundred are shown, or all with ?all. The page shows of each Conn:
 //
-//   - its state and since when, the countdown to the next attempt, the verdict and the last cause,
+//   - its state and since when, the time until the next attempt, the verdict and the last cause,
 //   - its endpoint, signs of life, queues, fates and subscriptions,
-//   - its last 32 sessions, as a bar,
+//   - how each of its last 32 sessions ended,
 //   - its last 64 events, on a separate page.
 //
 // The endpoint is the result of [reconnect.Conn.Endpoint] at Register. If a server has advised another address,
@@ -43,18 +42,16 @@
 //
 // The response to ?json, and the result of [Page.Vars], is a [Snapshot]. The names of fields and the words do
 // not change; new ones may be added. Times are formatted as in RFC 3339, and durations are numbers of seconds.
-// A field with a question mark is omitted if it is empty, zero or false.
+// A field with a question mark is omitted if it is empty, zero or false. A reason is a backoff.Reason, such as
+// close_restart, and its text says the same in words, from types and codes only.
 //
 //	snapshot
-//		time        when it was made
-//		title       Options.Title
+//		time title
 //		counts      of all Conns: a counts
 //		about       what is wrong, the worst first: a list of about
 //		totals      the sums over all Conns: a stats; they fall when a Conn is forgotten
 //		found       how many Conns the query has found
-//		page        which hundred of these is shown, from 1
-//		pages       how many hundreds there are
-//		conns       that hundred, the worst first: a list of conn
+//		conns       the worst hundred of these, or all with ?all: a list of conn
 //		gates       up to 64 lines of gates, the worst first: a list of gate
 //		breakers    in the order in which they were registered: a list of breaker
 //		values      likewise: a list of group
@@ -69,13 +66,13 @@
 //		conns          how many they are
 //		condition      ended, away or flapping: see counts
 //		server?        the host and the port of their endpoint
-//		cause          the code of an answer or a close frame, or a backoff.Reason; gate: they wait at the
-//		               gate; gate2 and so on: at another gate; connect: no dial has failed yet
+//		cause          the code of an answer or a close frame, or a reason; gate: they wait at a gate; connect:
+//		               no dial has failed yet
 //		text           what has happened to them, as the page shows it; the words may change
-//		error?         with gate: why the last probe failed, in words
+//		error?         why the last dial or session, or with gate the last probe, failed, in words
 //		since?         since when the first of them has had no session
-//		next?          when the first of their next dials begins; with gate: when the next probe does
-//		by?            the name of the Conn that makes this dial
+//		next? by?      when the first of their next dials begins, and the name of the Conn that makes it; with
+//		               gate: of the next probe
 //		query          the query for the page with their rows
 //	conn
 //		id              names the Conn for as long as the Page lives
@@ -111,33 +108,28 @@
 //	rotation, whose dials have failed so far
 //		failed         how many dials have failed, including sessions that were never ready
 //		since          when the first of them did
-//		reason?        why the last of them did: a backoff.Reason
-//		text?          the same in words, from types and codes only
+//		reason? text?  why the last of them did
 //	probe, the next dial to a host that is down, for which Conns wait at the gate
-//		next?          when it begins; left out while it is under way
+//		next?          when it begins; omitted while it is in progress
 //		by?            RunOptions.Name of the Conn that makes this dial
 //		waiting        how many Conns wait at the gate for the host
-//		reason?        why the last dial to the host failed: a backoff.Reason
-//		text?          the same in words, from types and codes only
+//		reason? text?  why the last dial to the host failed
 //	cause
 //		time           when the dial failed or the session ended
-//		reason         a backoff.Reason, such as close_restart
-//		text?          the same in words, from types and codes only
+//		reason text?
 //	session
 //		session        its number
 //		start          when it was dialed; if it was ready at Register: when it became ready
 //		away           how long no session was ready before this one was; 0: this one never was
 //		up             how long it was ready, up to now if it is live; 0: it never was
 //		live           it has not ended
-//		reason?        why it has ended: a backoff.Reason
+//		reason?        why it has ended
 //		planned        it was replaced, or the Conn was closed: no loss. False after Conn.Redial
 //	event
-//		time           when it happened
-//		kind           one of the list above
-//		session?       the number of its session
-//		try?           the number of its dial
+//		time kind      when it happened, and one of the list above
+//		session? try?  the numbers of its session and of its dial
 //		took?          how long it took; of a wait: how long it will be
-//		reason?        of a failure or an end: a backoff.Reason
+//		reason?        of a failure or an end
 //		verdict?       of a wait: the class of the verdict, such as retry
 //		count?         of probe_done: how many answers in a row the event stands for, if several
 //		text           a sentence for people; it may change
@@ -154,8 +146,7 @@
 //		more?          how many lines are not shown; only in the last line
 //		none?          the gate has no line yet
 //	breaker
-//		name           as registered
-//		state          closed, open or half-open
+//		name state     closed, open or half-open
 //	group
 //		name           as registered
 //		values         up to 32, from RegisterValues: a list of value
@@ -183,5 +174,5 @@
 //
 // A Conn that is not registered costs nothing. A registration of a Conn without other hooks takes about 1.3 kB,
 // growing with the events to 10.6 kB (64-bit). A message costs nothing; an event costs a few copies under a
-// lock. Only open pages are updated, every 500 ms.
+// lock. An open page is rendered every second, or less often if that takes more than a tenth of the time.
 package debug

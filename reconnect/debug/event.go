@@ -8,7 +8,6 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// eventInfo is the record event of the JSON.
 type eventInfo struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,27 +26,31 @@ type Options struct {
 	// error or URL that Listen returns. [Page.Vars] and so expvar do not ask for it. Default: none is demanded.
 	Token string
 
-	// Endpoint returns the text that is shown and searched instead of the endpoint of a Conn. It is called by
+	// Endpoint returns the text that is shown instead of the endpoint of a Conn. It is called by
 	// Register. Set it if a path holds a secret, such as a listen key or a token. Default: the endpoint as it
 	// is.
 	Endpoint func(endpoint string) string
 }
 
-// withDefaults returns a copy of o with the default in the place of each field that is zero.
+// withDefaults returns a copy of o with the defaults of Title and Allow.
 func (o *Options) withDefaults() *Options {
 	var r Options
 	if o != nil {
 		r = *o
 	}
-	if r.Title == "" {
-		r.Title = filepath.Base(os.Args[0])
-	}
 	if r.Allow == nil {
 		r.Allow = Loopback
 	}
-	if r.Endpoint == nil {
-		r.Endpoint = func(endpoint string) string { return endpoint }
-	}
-	r.Title = clean(r.Title)
+	r.Title = clean(cmp.Or(r.Title, filepath.Base(os.Args[0])))
 	return &r
+}
+
+// ConnOptions are the options of [Page.Register]. A nil *ConnOptions is fine.
+type ConnOptions struct {
+	// Subscriptions returns how many subscriptions are wanted and how many are held, as in
+	//
+	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
+	//
+	// with a subscription.Set. It is called whenever the Conn is shown, so it must be quick.
+	Subscriptions func() (wanted, held int)
 }

@@ -1,14 +1,14 @@
 package debug
 
 import (
-	"context"
-	"crypto/rand"
+	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
@@ -20,11 +20,8 @@ import (
 //
 // A query selects:
 //
-//	q=TEXT       only the Conns whose name, endpoint or cause contains TEXT
 //	show=WORD    only the Conns that are ended, away, flapping, ready or closed
-//	server=TEXT  only the Conns to the server host:port
-//	cause=WORD   only the Conns with a trouble for that reason, such as refused, 401 or gate
-//	page=N       the Nth hundred of these; the first is 1
+//	all          all of these, not just the worst hundred
 //	conn=ID      one Conn, with its sessions and its events
 //	json         a Snapshot as JSON
 //	token=TOKEN  loads the page again, with a cookie in the place of Options.Token
@@ -32,44 +29,30 @@ import (
 // A Page neither keeps a Conn open nor closes it.
 type Page struct {
 	o       *Options
-	token   *token          // or nil if none is required
-	boot    string          // names this Page, so that a browser notices that the program was restarted
-	ctx     context.Context // ends with Close
-	close   context.CancelFunc
-	running sync.WaitGroup // the servers and the streams
+	token   *token         // or nil if none is required
+	running sync.WaitGroup // the servers
 
-	mu      sync.Mutex // guards what follows
-	streams int
-	lastID  uint64
-	conns   map[uint64]*watched
-
-	gateNumbers map[weak.Pointer[budget.Gate]]int // of the gates at which Conns have waited
-	past        []*watched                        // of conns, those that have ended and are forgotten after a while, in the order of their ends
-	dead        []*watched                        // of conns, those that have ended by themselves and have no successor, likewise
-	gates       []*source[*budget.Gate]
-	breakers    []*source[*budget.Breaker]
-	groups      []*source[func() []Value]
-	servers     []*http.Server
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	lastID   uint64
+	conns    map[uint64]*watched
+	past     []*watched // those of conns that are forgotten after a while, the first first
+	dead     []*watched // those of conns that have ended by themselves and have no successor, likewise
+	gates    []*source[*budget.Gate]
+	breakers []*source[*budget.Breaker]
+	groups   []*source[func() []Value]
+	servers  []*http.Server
 }
 
-// source is something that was registered beside the Conns.
+// source is something other than a Conn that was registered.
 type source[T any] struct {
 	name string
 	of   T
 }
 
-// ConnOptions are the options of [Page.Register]. A nil *ConnOptions is fine.
-type ConnOptions struct {
-	// Subscriptions returns how many subscriptions are wanted and how many are held, as in
-	//
-	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
-	//
-	// with a subscription.Set. It is called whenever the Conn is shown, so it must be quick.
-	Subscriptions func() (wanted, held int)
-}
-
-// A Conn that was closed, or has a successor, is shown for pastKept after that, and of such Conns the last endedKept
-// are shown. Of the Conns that have ended by themselves and have no successor the last deadKept are shown.
+// A Conn that was closed, or has a successor, is shown for pastKept after that, and of such Conns the last
+// endedKept are shown. Of the Conns that have ended by themselves and have no successor the last deadKept are
+// shown.
 const (
 	pastKept  = 10 * time.Minute
 	endedKept = 256
@@ -78,30 +61,33 @@ const (
 
 // New returns a Page that shows nothing yet. Close it at the end of the program.
 func New(o *Options) *Page {
-	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}, gateNumbers: map[weak.Pointer[budget.Gate]]int{}}
+	p := &Page{o: o.withDefaults(), conns: map[uint64]*watched{}}
 	p.token, p.o.Token = newToken(p.o.Token), ""
-	p.ctx, p.close = context.WithCancel(context.Background())
 	return p
 }
 
-// Register shows c under a name, which need not be unique, from its next event on, until unregister is called.
-// The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the package documentation.
+// Register shows c under a name, which need not be unique, from its next event on, until unregister is
+// called. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the package
+// documentation.
 //
-// A Conn that the program has closed needs no unregister: it is forgotten after 10 min, or when 256 others have
-// ended after it. A Conn that has ended by itself is shown until unregister is called, or until 10 min after a
-// Conn is registered with the same name, as its successor. Of the Conns that have ended by themselves the last
-// 4096 are shown.
+// A Conn that the program has closed needs no unregister: it is shown for 10 min, or until 256 others have
+// ended after it. A Conn that has ended by itself is shown until unregister is called, or until 10 min after
+// a Conn is registered with the same name, as its successor. Of the Conns that have ended by themselves the
+// last 4096 are shown.
 //
 // c must not be nil; o may be nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
-	w := &watched{page: p, name: clean(name), endpoint: clean(p.o.Endpoint(c.Endpoint())), conn: c}
-	w.server = serverOf(w.endpoint)
+	endpoint := c.Endpoint()
+	if p.o.Endpoint != nil {
+		endpoint = p.o.Endpoint(endpoint)
+	}
+	endpoint = clean(endpoint)
+	w := &watched{page: p, name: clean(name), endpoint: endpoint, server: serverOf(endpoint), conn: c}
 	if o != nil {
 		w.o = *o
 	}
-	w.text = strings.ToLower(w.name + "\n" + w.endpoint)
 	p.mu.Lock()
-	if p.closed() {
+	if p.closed {
 		p.mu.Unlock()
 		return func() {}
 	}
@@ -117,27 +103,19 @@ func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregis
 	case status.Err != nil:
 		w.missed(status.Err, status.Since)
 	}
-	return func() { p.unregister(w) }
+	return func() {
+		w.stop()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.drop(w)
+	}
 }
 
-// unregister forgets w.
-func (p *Page) unregister(w *watched) {
-	w.stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drop(w)
-}
-
-// drop forgets w. The caller holds mu.
+// drop forgets w. The caller must hold mu.
 func (p *Page) drop(w *watched) {
 	delete(p.conns, w.id)
-	if i := slices.Index(p.past, w); i >= 0 {
-		w.forget.Stop()
-		p.past = slices.Delete(p.past, i, i+1)
-	}
-	if i := slices.Index(p.dead, w); i >= 0 {
-		p.dead = slices.Delete(p.dead, i, i+1)
-	}
+	is := func(x *watched) bool { return x == w }
+	p.past, p.dead = slices.DeleteFunc(p.past, is), slices.DeleteFunc(p.dead, is)
 }
 
 // ended notes that w has ended, by itself or because the program has closed it.
@@ -146,38 +124,44 @@ func (p *Page) ended(w *watched, byItself bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.conns[w.id] == nil || w.forget != nil || slices.Contains(p.dead, w):
-	case !byItself:
-		p.forgetLater(w)
-	default:
-		if len(p.dead) >= deadKept {
-			p.drop(p.dead[0])
-		}
+	case p.conns[w.id] == nil:
+		return
+	case byItself:
 		p.dead = append(p.dead, w)
+	default:
+		p.forgetLater(w)
 	}
+	p.prune(time.Now())
 }
 
-// succeed notes that a Conn is registered with a name. If a Conn with that name has ended by itself, the new one is
-// its successor. The caller holds mu.
+// succeed notes that a Conn is registered with a name. If a Conn with that name has ended by itself, the new
+// one is its successor. The caller must hold mu.
 func (p *Page) succeed(name string) {
 	if i := slices.IndexFunc(p.dead, func(w *watched) bool { return w.name == name }); i >= 0 {
-		w := p.dead[i]
+		p.forgetLater(p.dead[i])
 		p.dead = slices.Delete(p.dead, i, i+1)
-		p.forgetLater(w)
 	}
+	p.prune(time.Now())
 }
 
-// forgetLater forgets w, which has ended, after pastKept. The caller holds mu.
+// forgetLater lets prune forget w after pastKept. The caller must hold mu.
 func (p *Page) forgetLater(w *watched) {
-	if len(p.past) >= endedKept {
+	w.forget = time.Now().Add(pastKept)
+	p.past = append(p.past, w)
+}
+
+// prune forgets the Conns that are not to be shown any more. The caller must hold mu.
+func (p *Page) prune(now time.Time) {
+	for len(p.past) > endedKept || len(p.past) > 0 && !p.past[0].forget.After(now) {
 		p.drop(p.past[0])
 	}
-	p.past = append(p.past, w)
-	w.forget = time.AfterFunc(pastKept, func() { p.unregister(w) })
+	for len(p.dead) > deadKept {
+		p.drop(p.dead[0])
+	}
 }
 
-// RegisterGate shows the lines of a gate until unregister is called: first those that are down, then those that
-// are held, then the longest. g must not be nil.
+// RegisterGate shows the lines of a gate until unregister is called: first those that are down, then those
+// that are held, then the longest. g must not be nil.
 func (p *Page) RegisterGate(name string, g *budget.Gate) (unregister func()) {
 	return register(p, &p.gates, name, g)
 }
@@ -199,10 +183,10 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 	s := &source[T]{clean(name), of}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed() {
+	if p.closed {
 		return func() {}
 	}
-	*list = append(slices.Clone(*list), s) // because sources returns lists
+	*list = append(slices.Clone(*list), s) // because others reads the list without mu
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -210,16 +194,51 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 	}
 }
 
-// Close stops the servers of Listen and the updates of open pages, and waits for the updates: at most 5 s, if a
-// browser does not read. A request in progress for a page or for JSON may end later. From then on the handler
-// answers 503, and the Page watches no Conn. Close returns nil, and may be called more than once.
+// Listen serves the page at address, on every path, until Close, and returns the URL of the page on this
+// machine. An address without a host, such as ":6060", means 127.0.0.1, and port 0 means any free port.
+// Whatever the address, Options.Allow decides which clients may see the page. Behind anything that forwards
+// TCP, such as a container port, set [Options].Token, and open the URL with ?token=TOKEN.
+func (p *Page) Listen(address string) (url string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("debug: the address %q has not the form host:port, such as :6060", address)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return "", fmt.Errorf("debug: %w", err)
+	}
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = listener.Close()
+		return "", fmt.Errorf("debug: the page is closed: %w", net.ErrClosed)
+	}
+	p.servers = append(p.servers, server)
+	p.running.Go(func() { _ = server.Serve(listener) }) // Close waits for it
+	return urlOf(listener.Addr()), nil
+}
+
+// urlOf returns the URL by which this machine reaches a listener.
+func urlOf(a net.Addr) string {
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d/", t.Port)
+	}
+	return "http://" + a.String() + "/"
+}
+
+// Close stops the servers of Listen. A request in progress may end later. From then on the handler answers
+// 503, and the Page watches no Conn. Close returns nil, and may be called more than once.
 func (p *Page) Close() error {
 	p.mu.Lock()
-	p.close()
+	p.closed = true
 	servers, conns := p.servers, p.conns
-	for _, w := range p.past {
-		w.forget.Stop()
-	}
 	p.servers, p.conns, p.past, p.dead = nil, nil, nil, nil
 	p.mu.Unlock()
 	for _, w := range conns {
@@ -232,5 +251,9 @@ func (p *Page) Close() error {
 	return nil
 }
 
-// closed reports whether Close was called.
-func (p *Page) closed() bool { return p.ctx.Err() != nil }
+// isClosed reports whether Close was called.
+func (p *Page) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}

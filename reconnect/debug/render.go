@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,8 +25,8 @@ var (
 
 // policy is the Content-Security-Policy: nothing but the style and the script of this package,
 // which are in the page and known by their hashes, and what they fetch from this Page.
-var policy = fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; img-src data:; "+
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(pageCSS), hash(pageJS))
+var policy = fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
+	"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'", hash(pageCSS), hash(pageJS))
 
 func hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
@@ -34,10 +34,10 @@ func hash(s string) string {
 }
 
 // icon is a drawing without a request of its own.
-const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><circle cx='8' cy='8' r='6' fill='%232ea35a'/></svg>`
+const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>` +
+	`<circle cx='8' cy='8' r='6' fill='%232ea35a'/></svg>`
 
-// whole renders pages, with durations as they are at that moment.
-var whole = template.Must(template.New("").Funcs(template.FuncMap{
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"style":  func() template.HTML { return template.HTML("<style>" + pageCSS + "</style>") },
 	"script": func() template.HTML { return template.HTML("<script>" + pageJS + "</script>") },
 	"icon":   func() template.URL { return icon },
@@ -46,25 +46,16 @@ var whole = template.Must(template.New("").Funcs(template.FuncMap{
 	"breaks": breaks,
 	"clock":  func(t time.Time) string { return t.Format("15:04:05.000") },
 	"rfc":    func(t time.Time) string { return t.Format(time.RFC3339Nano) },
-	"until":  func(t time.Time) template.HTML { return running("until", t, "in "+seconds(time.Until(t)).String()) },
-	"since":  func(t time.Time) template.HTML { return running("since", t, seconds(time.Since(t)).String()) },
-	"for":    func(d seconds) template.HTML { return running("since", ago(d), d.String()) },
+	"since":  func(t time.Time) seconds { return seconds(time.Since(t)) },
+	"until":  until,
 }).Parse(pageHTML))
 
-// parts renders parts for live updates. It leaves durations to the script, so that a part in
-// which nothing has happened stays the same.
-var parts = template.Must(whole.Clone()).Funcs(template.FuncMap{
-	"until": func(t time.Time) template.HTML { return running("until", t, "") },
-	"since": func(t time.Time) template.HTML { return running("since", t, "") },
-	"for":   func(d seconds) template.HTML { return running("since", ago(d), "") },
-})
-
-// ago returns the time that is d ago, to a second, so that it stays the same.
-func ago(d seconds) time.Time { return time.Now().Add(-time.Duration(d)).Round(time.Second) }
-
-// running returns an element in which the script shows the time until t, or since t.
-func running(what string, t time.Time, text string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<span data-%s="%d">%s</span>`, what, t.UnixMilli(), text))
+// until returns the time until t.
+func until(t time.Time) string {
+	if d := time.Until(t); d > 0 {
+		return "in " + seconds(d).String()
+	}
+	return "now"
 }
 
 // breaks returns a text that a browser may break after each slash.
@@ -83,102 +74,79 @@ func (c *connInfo) Badge() string {
 	return "waiting"
 }
 
+// Class returns the class of the session in the row of its Conn.
+func (s *sessionInfo) Class() string {
+	switch {
+	case s.Up == 0:
+		return "failed"
+	case s.Live:
+		return "now"
+	case s.Planned:
+		return "planned"
+	}
+	return "lost"
+}
+
+// query is the query of a request.
+type query struct {
+	show string // a condition, or the line of a connInfo; "": all
+	conn uint64 // ID, or 0 for the list
+	all  bool
+	json bool
+	raw  string // the whole query
+}
+
+// parseQuery returns the query of r, without what it does not know.
+func parseQuery(r *http.Request) *query {
+	values := r.URL.Query()
+	q := &query{show: values.Get("show"), all: values.Has("all"), json: values.Has("json"), raw: r.URL.RawQuery}
+	q.conn, _ = strconv.ParseUint(values.Get("conn"), 10, 64)
+	return q
+}
+
+// link returns q with another word, as a link.
+func (q *query) link(word string) string { return "?" + strings.TrimPrefix(q.raw+"&"+word, "&") }
+
+// finds reports whether q asks for c.
+func (q *query) finds(c *connInfo) bool {
+	if q.conn != 0 {
+		return c.ID == q.conn
+	}
+	return q.show == "" || q.show == c.Condition || q.show == c.line
+}
+
 // view is what the templates render.
 type view struct {
 	*Snapshot
-	Boot, Heading string
-	Text, Show    string      // of the query
-	Server, Cause string      // likewise
-	JSON          string      // the query for the same as JSON
-	Lines         []aboutInfo // those of About that are shown
-	More          int         // how many Conns those have that are not shown
-	MoreQuery     string      // the query that finds these
-	OnlyMore      bool        // q is that query
-	Filter        *filter     // nil: none
-	Chips         []chip
-	First, Last   int    // of the Conns that were found
-	Before, After string // queries; empty: there is no such page
-
-	Detail bool      // one Conn is asked for
-	One    *connInfo // nil: there is no such Conn
-}
-
-// filter is the line of About that the query has chosen.
-type filter struct {
-	Text string
-	Off  string // the query without it
-}
-
-// chip is a link to the Conns in one condition, with their number.
-type chip struct {
-	N                  int
-	Label, Link, Class string
-	Current            bool
+	Heading   string
+	Lines     []aboutInfo // those of About that are shown
+	More      int         // Conns of the others
+	Show      string      // of the query
+	Hidden    int         // Conns that were found and are not shown
+	All, JSON string      // the queries for all Conns and for JSON
+	Detail    bool        // one Conn is asked for
+	One       *connInfo   // or nil if there is no such Conn
 }
 
 // view returns what q asks for.
 func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
-	v := &view{Snapshot: s, Boot: p.boot, Heading: s.Title, Text: q.text, Show: q.show, Server: q.server, Cause: q.cause, OnlyMore: q.more, Detail: q.conn != 0}
-	if v.Detail {
-		v.JSON = fmt.Sprintf("?conn=%d&json", q.conn)
-		for i := range s.Conns {
-			v.One, v.Heading = &s.Conns[i], s.Conns[i].Name+" - "+s.Title
-			slices.Reverse(v.One.Sessions) // the newest first
-			slices.Reverse(v.One.Events)
+	v := &view{
+		Snapshot: s, Heading: s.Title, Lines: s.About, Show: q.show, Hidden: s.Found - len(s.Conns),
+		All: q.link("all"), JSON: q.link("json"), Detail: q.conn != 0,
+	}
+	if len(s.About) > aboutShown {
+		v.Lines = s.About[:aboutShown]
+		for _, line := range s.About[aboutShown:] {
+			v.More += line.Conns
 		}
-		return v
 	}
-	v.JSON = strings.Replace(q.link(s.Page)+"&json", "?&", "?", 1)
-	v.Lines = s.About[:min(len(s.About), aboutShown)]
-	for _, line := range s.About[len(v.Lines):] {
-		v.More += line.Conns
-	}
-	v.MoreQuery = (&query{more: true}).link(1)
-	v.Filter, v.Chips = q.filter(s.About), q.chips(s.Counts)
-	v.First = (s.Page-1)*perPage + 1
-	v.Last = v.First + len(s.Conns) - 1
-	if s.Page > 1 {
-		v.Before = q.link(s.Page - 1)
-	}
-	if s.Page < s.Pages {
-		v.After = q.link(s.Page + 1)
+	if v.Detail && s.Found > 0 {
+		v.One, v.Heading = &s.Conns[0], s.Conns[0].Name+" - "+s.Title
+		slices.Reverse(v.One.Sessions) // the newest first
+		slices.Reverse(v.One.Events)
 	}
 	return v
-}
-
-// chips returns the links to the conditions that there are, and to the one that is asked for.
-func (q *query) chips(n countsInfo) (chips []chip) {
-	if n.All == 0 {
-		return nil
-	}
-	whole := q.server == "" && q.cause == "" && !q.more // no line is chosen
-	chips = []chip{{n.All, "all", q.only(""), "", q.show == "" && whole}}
-	for t, n := range []int{n.Ended, n.Away, n.Flapping, n.Ready, n.Closed} {
-		x := chip{n, troubles[t], q.only(troubles[t]), troubles[t], q.show == troubles[t] && whole}
-		if n == 0 && !x.Current {
-			continue
-		}
-		chips = append(chips, x)
-	}
-	return chips
-}
-
-// filter returns the line that q has chosen, or nil.
-func (q *query) filter(lines []aboutInfo) *filter {
-	if q.more {
-		return &filter{"those for other reasons", q.only("")}
-	}
-	if q.server == "" && q.cause == "" {
-		return nil
-	}
-	f := &filter{Text: strings.TrimSpace(q.cause + " " + q.server), Off: q.only("")}
-	for _, line := range lines {
-		if line.Condition == q.show && line.Server == q.server && line.Cause == q.cause {
-			f.Text = line.Text
-		}
-	}
-	return f
 }
 
 // ServeHTTP implements [http.Handler].
@@ -194,13 +162,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why, status)
 		return
 	}
-	if p.token.isLink(r) {
-		p.token.serveCookie(w, r)
-		return
-	}
 	switch q := parseQuery(r); {
-	case q.live:
-		p.serveStream(w, r, q)
+	case p.token.isLink(r):
+		p.token.serveCookie(w, r)
 	case q.json:
 		p.serveJSON(w, q)
 	default:
@@ -226,11 +190,5 @@ func (p *Page) serveHTML(w http.ResponseWriter, q *query) {
 	if v.Detail && v.One == nil {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	render(w, whole, "page", v)
-}
-
-// render writes a template. An error of w means that the client is gone. The templates cause no error,
-// as the tests check.
-func render(w io.Writer, t *template.Template, name string, data any) {
-	_ = t.ExecuteTemplate(w, name, data)
+	_ = pages.ExecuteTemplate(w, "page", v) // an error means that the client is gone, as the tests check
 }

@@ -47,21 +47,18 @@ func (s seconds) String() string {
 
 // bytes returns a number of bytes in a form for people: "812 B", "1.2 kB", "16 MB".
 func bytes(n uint64) string {
-	if n < 1000 {
-		return fmt.Sprintf("%d B", n)
+	x, unit := float64(n), ""
+	for _, next := range []string{"k", "M", "G", "T", "P", "E"} {
+		if x < 999.5 {
+			break
+		}
+		x, unit = x/1000, next
 	}
-	x, unit := float64(n)/1000, 0
-	for x >= 999.5 && unit < len(byteUnits)-1 {
-		x /= 1000
-		unit++
+	if unit != "" && x < 9.95 {
+		return fmt.Sprintf("%.1f %sB", x, unit)
 	}
-	if x < 9.95 {
-		return fmt.Sprintf("%.1f %s", x, byteUnits[unit])
-	}
-	return fmt.Sprintf("%.0f %s", x, byteUnits[unit])
+	return fmt.Sprintf("%.0f %sB", x, unit)
 }
-
-var byteUnits = [...]string{"kB", "MB", "GB", "TB", "PB", "EB"}
 
 // number returns the whole number n with a comma before each three digits.
 func number(n any) string {

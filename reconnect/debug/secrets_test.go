@@ -35,7 +35,6 @@ func TestNoSecretIsShown(t *testing.T) {
 		require.NoError(t, err)
 		p.Register("feed", c, nil)
 		s := &scene{t: t, page: p}
-		v, one := s.view("", nil), s.view("conn=1", nil)
 		var seen strings.Builder
 		look := func() {
 			time.Sleep(2 * time.Second)
@@ -76,12 +75,6 @@ func TestNoSecretIsShown(t *testing.T) {
 		look()
 		got := s.one()
 		require.Subset(t, kindsOf(got.Events), []string{"dial_failed", "session_done", "rotate_done", "end"}, "the scene has happened")
-		for _, v := range []*viewer{v, one} {
-			v.mu.Lock()
-			require.NotEmpty(t, v.text.String())
-			seen.WriteString(v.text.String())
-			v.mu.Unlock()
-		}
 		require.NotContains(t, strings.ToLower(seen.String()), "planted")
 		require.Contains(t, seen.String(), "ws://host/feed")
 		require.NoError(t, p.Close())
@@ -102,22 +95,14 @@ func TestEndpointLeavesASecretInAPathOut(t *testing.T) {
 		}, &reconnect.Options{Run: reconnect.RunOptions{Policy: every(time.Second)}})
 		require.NoError(t, err)
 		s.page.Register("feed", c, nil)
-		v, one := s.view("", nil), s.view("conn=1", nil)
 		time.Sleep(10 * time.Second) // nothing listens: the dials fail
 		seen := expvar.Func(s.page.Vars).String()
 		for _, target := range []string{"/", "/?conn=1", "/?json", "/?json&conn=1"} {
 			seen += get(s.page, target).Body.String()
 		}
-		require.Equal(t, 0, s.snapshot("q=planted").Found)
 		require.Equal(t, "ws://host", s.one().Endpoint)
 		c.Close()
 		<-c.Done()
-		for _, v := range []*viewer{v, one} {
-			v.mu.Lock()
-			require.NotEmpty(t, v.text.String())
-			seen += v.text.String()
-			v.mu.Unlock()
-		}
 		require.Contains(t, seen, "dial_failed")
 		require.NotContains(t, seen, "planted")
 	})

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // Snapshot is all that a Page shows at one moment. It marshals to and unmarshals from the JSON of ?json,
-// described under JSON in the package documentation.
+// described under JSON in the package documentation. The types named Info are its records.
 type Snapshot struct {
 	Time     time.Time     `json:"time"`
 	Title    string        `json:"title"`
@@ -18,15 +19,12 @@ type Snapshot struct {
 	About    []aboutInfo   `json:"about"`
 	Totals   *statsInfo    `json:"totals"`
 	Found    int           `json:"found"`
-	Page     int           `json:"page"`
-	Pages    int           `json:"pages"`
 	Conns    []connInfo    `json:"conns"`
 	Gates    []gateInfo    `json:"gates"`
 	Breakers []breakerInfo `json:"breakers"`
 	Values   []groupInfo   `json:"values"`
 }
 
-// connInfo is the record conn of the JSON.
 type connInfo struct {
 	ID            uint64             `json:"id"`
 	Name          string             `json:"name"`
@@ -53,10 +51,14 @@ type connInfo struct {
 	Sessions      []sessionInfo      `json:"sessions,omitempty"`
 	Events        []eventInfo        `json:"events,omitempty"`
 
-	bar []sessionInfo // the sessions, also if Sessions is left out
+	watched *watched
+	stats   reconnect.Stats
+	server  string // host and port of the endpoint
+	rank    int    // index in conditions
+	key     int64  // orders the Conns with the same rank
+	line    string // key of its line of about, or ""
 }
 
-// probeInfo is the record probe of the JSON.
 type probeInfo struct {
 	Next    time.Time `json:"next,omitzero"`
 	By      string    `json:"by,omitempty"`
@@ -67,7 +69,7 @@ type probeInfo struct {
 	word string // see causeInfo.word; empty: there is no error
 }
 
-// rotationInfo is the record rotation of the JSON. It does not change.
+// rotationInfo does not change.
 type rotationInfo struct {
 	Failed int       `json:"failed"`
 	Since  time.Time `json:"since"`
@@ -75,19 +77,6 @@ type rotationInfo struct {
 	Text   string    `json:"text,omitempty"`
 }
 
-// probe returns the record for o, or nil if o is nil.
-func (p *Page) probe(o *budget.Outlook, now time.Time) *probeInfo {
-	if o == nil {
-		return nil
-	}
-	x := &probeInfo{Next: o.Next, By: clean(o.By), Waiting: o.Waiting}
-	if c := causeOf(o.Err, now); c != nil {
-		x.Reason, x.Text, x.word = c.Reason, c.Text, c.word()
-	}
-	return x
-}
-
-// sessionInfo is the record session of the JSON.
 type sessionInfo struct {
 	Session uint64    `json:"session"`
 	Start   time.Time `json:"start"`
@@ -100,13 +89,11 @@ type sessionInfo struct {
 	ready int64 // Unix nanoseconds; 0: it was never ready
 }
 
-// subscriptionsInfo is the record subscriptions of the JSON.
 type subscriptionsInfo struct {
 	Wanted int `json:"wanted"`
 	Held   int `json:"held"`
 }
 
-// statsInfo is the record stats of the JSON.
 type statsInfo struct {
 	Dials           uint64  `json:"dials"`
 	Failures        uint64  `json:"failures"`
@@ -128,7 +115,6 @@ type statsInfo struct {
 	UnreadBytes     uint64  `json:"unread_bytes"`
 }
 
-// gateInfo is the record gate of the JSON.
 type gateInfo struct {
 	Name    string    `json:"name"`
 	Host    string    `json:"host"`
@@ -143,13 +129,11 @@ type gateInfo struct {
 	None    bool      `json:"none,omitempty"`
 }
 
-// breakerInfo is the record breaker of the JSON.
 type breakerInfo struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 }
 
-// groupInfo is the record group of the JSON.
 type groupInfo struct {
 	Name   string  `json:"name"`
 	Values []Value `json:"values"`
@@ -161,7 +145,17 @@ type Value struct {
 	Text string `json:"text"`
 }
 
+type countsInfo struct {
+	All      int `json:"all"`
+	Ended    int `json:"ended"`
+	Away     int `json:"away"`
+	Flapping int `json:"flapping"`
+	Ready    int `json:"ready"`
+	Closed   int `json:"closed"`
+}
+
 const (
+	rowsShown   = 100
 	linesShown  = 64
 	valuesShown = 32
 )
@@ -173,71 +167,116 @@ const (
 // This package does not import expvar, whose import registers a handler.
 func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 
-// snapshot returns the Snapshot for q. It has no Conn if q asks for one that is not there. It has no Totals,
-// and no gates, breakers and values, if they are not shown.
+// The indexes of conditions, which order the Conns.
+const (
+	rankEnded    = iota // ended by itself
+	rankAway            // no session is ready
+	rankFlapping        // a session is ready, but several were lost recently
+	rankReady
+	rankClosed // by the program
+)
+
+var conditions = [...]string{"ended", "away", "flapping", "ready", "closed"}
+
+// snapshot returns the Snapshot for q.
 func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
-	list, counts := p.ranked(now)
-	s := &Snapshot{Time: now, Title: p.o.Title, Counts: counts, About: lines(list), Totals: new(statsInfo), Conns: []connInfo{}}
-	if q.json {
-		for _, w := range list {
-			s.Totals.add(w.conn.Stats())
+	conns := p.infos(now)
+	s := &Snapshot{
+		Time: now, Title: p.o.Title, About: lines(conns), Totals: new(statsInfo), Conns: []connInfo{},
+	}
+	var n [len(conditions)]int
+	for _, c := range conns {
+		n[c.rank]++
+		s.Totals.add(c.stats)
+		if !q.finds(c) {
+			continue
+		}
+		s.Found++
+		if q.all || len(s.Conns) < rowsShown {
+			c.addPast(q, now)
+			s.Conns = append(s.Conns, *c)
 		}
 	}
-	shown := s.About[:min(len(s.About), aboutShown)]
-	list = slices.DeleteFunc(list, func(w ranked) bool { return !q.finds(w) || q.more && !w.isMore(shown) })
-	s.Found, s.Pages = len(list), max((len(list)+perPage-1)/perPage, 1)
-	s.Page = min(max(q.page, 1), s.Pages)
-	from := (s.Page - 1) * perPage
-	for _, w := range list[from:min(from+perPage, len(list))] {
-		s.Conns = append(s.Conns, w.snapshot(now, q.conn != 0))
-	}
+	s.Counts = countsInfo{len(conns), n[rankEnded], n[rankAway], n[rankFlapping], n[rankReady], n[rankClosed]}
 	if q.conn == 0 || q.json { // the page of one Conn does not show them
 		s.Gates, s.Breakers, s.Values = p.others(now)
 	}
 	return s
 }
 
-// snapshot returns the record of w.
-func (w *watched) snapshot(now time.Time, whole bool) connInfo {
-	status, stats := w.conn.Status(), w.conn.Stats()
-	w.mu.Lock()
-	trouble, _ := w.trouble(status.State, now)
-	w.mu.Unlock()
-	c := connInfo{
-		ID: w.id, Name: w.name, Endpoint: w.endpoint, Condition: trouble.String(), State: status.State.String(), AtGate: status.AtGate,
-		Rotating: status.Rotating, Since: status.Since, Session: status.Session, Try: status.Try, Next: status.Next,
-		Probe: w.page.probe(status.Outlook, now), Silence: seconds(stats.Silence),
+// infos returns the records of all Conns without their past, the worst first: those that have ended by
+// themselves, the last first; those without a session, the longest first; those that are flapping, the most
+// losses first; those that are ready, the last failure first; and those that were closed.
+func (p *Page) infos(now time.Time) []*connInfo {
+	p.mu.Lock()
+	p.prune(now)
+	all := slices.Collect(maps.Values(p.conns))
+	p.mu.Unlock()
+	infos := make([]*connInfo, len(all))
+	for i, w := range all {
+		infos[i] = w.info(now)
 	}
-	c.Stats.add(stats)
+	slices.SortFunc(infos, func(a, b *connInfo) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key), cmp.Compare(a.ID, b.ID))
+	})
+	return infos
+}
+
+// info returns the record of w without its past.
+func (w *watched) info(now time.Time) *connInfo {
+	status := w.conn.Status()
+	c := &connInfo{
+		ID: w.id, Name: w.name, Endpoint: w.endpoint, State: status.State.String(), AtGate: status.AtGate,
+		Rotating: status.Rotating, Since: status.Since, Session: status.Session, Try: status.Try, Next: status.Next,
+		watched: w, server: w.server, stats: w.conn.Stats(),
+	}
+	c.Stats.add(c.stats)
+	c.Silence = seconds(c.stats.Silence)
+	if o := status.Outlook; o != nil {
+		c.Probe = &probeInfo{Next: o.Next, By: clean(o.By), Waiting: o.Waiting}
+		if cause := causeOf(o.Err, now); cause != nil {
+			c.Probe.Reason, c.Probe.Text, c.Probe.word = cause.Reason, cause.Text, cause.word()
+		}
+	}
 	if status.Err != nil && status.State != reconnect.StateClosed {
 		c.Verdict = status.Verdict.String()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.rank, c.key = w.rank(status.State, now)
+	c.Condition, c.Cause, c.RoundTrip = conditions[c.rank], w.last, seconds(w.roundTrip)
+	c.Lost, c.LostMore = w.lost(now)
+	if status.Rotating && status.State == reconnect.StateReady {
+		c.Rotation = w.failing
+	}
+	if w.away != 0 && c.rank != rankClosed {
+		c.AwaySince = time.Unix(0, w.away)
+	}
+	return c
+}
+
+// addPast adds what only a Conn that is shown needs: its subscriptions and its past.
+func (c *connInfo) addPast(q *query, now time.Time) {
+	w := c.watched
 	if w.o.Subscriptions != nil {
 		wanted, held := w.o.Subscriptions()
 		c.Subscriptions = &subscriptionsInfo{wanted, held}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.Cause, c.RoundTrip, c.bar = w.last, seconds(w.roundTrip), slices.Clone(w.sessions)
-	c.Lost, c.LostMore = w.lost(now)
-	if status.Rotating && status.State == reconnect.StateReady {
-		c.Rotation = w.failing
+	if q.conn != 0 || !q.json {
+		c.Sessions = slices.Clone(w.sessions)
 	}
-	if w.away != 0 && trouble != troubleClosed {
-		c.AwaySince = time.Unix(0, w.away)
-	}
-	for i := range c.bar {
-		if s := &c.bar[i]; s.Live && s.ready != 0 {
+	for i := range c.Sessions {
+		if s := &c.Sessions[i]; s.Live && s.ready != 0 {
 			s.Up = seconds(max(now.UnixNano()-s.ready, 1))
 		}
 	}
-	if whole {
-		c.Sessions = slices.Clone(c.bar)
+	if q.conn != 0 {
 		for i := range w.events {
 			c.Events = append(c.Events, w.events[i].public())
 		}
 	}
-	return c
 }
 
 // add adds the counts of a Conn.

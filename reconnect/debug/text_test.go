@@ -47,30 +47,25 @@ func TestPushKeepsTheNewest(t *testing.T) {
 	require.Equal(t, 4, cap(list))
 }
 
-func TestABarHasAColumnForEachSession(t *testing.T) {
-	c := connInfo{AwaySince: time.Now(), bar: []sessionInfo{
-		{Up: seconds(time.Hour), Away: 0, Reason: "refused"}, {Up: 0, Away: 0}, {Up: 1, Away: 1, Planned: true}, {Up: seconds(math.MaxInt64), Live: true},
-	}}
-	svg := string(c.Bar())
-	for _, class := range []string{"up", "now", "planned", "failed", "away", "gone"} {
-		require.Equal(t, 1, strings.Count(svg, `class="`+class+`"`), class)
+func TestEachSessionHasAClass(t *testing.T) {
+	for want, x := range map[string]sessionInfo{
+		"lost": {Up: 1}, "failed": {}, "planned": {Up: 1, Planned: true}, "now": {Up: 1, Live: true},
+	} {
+		require.Equal(t, want, x.Class())
 	}
-	require.Contains(t, svg, "4 sessions, those before were ready for 1 h 0 min and away for under 1 ms, 1 never ready")
-	require.Contains(t, svg, "v-20", "no column is higher than the drawing")
+	require.Equal(t, "failed", (&sessionInfo{Live: true}).Class(), "it opens")
 }
 
 // A query that is of no use shows the list.
 func FuzzParseQuery(f *testing.F) {
-	for _, s := range []string{"", "q=a&page=2", "conn=7&json", "show=away&live", "page=-1", "page=99999999999999999999", "q=%00%ff", "conn=x;y"} {
+	for _, s := range []string{"", "show=a&all", "conn=7&json", "show=away&json", "conn=-1", "conn=99999999999999999999", "show=%00%ff", "conn=x;y"} {
 		f.Add(s)
 	}
 	p := New(nil)
 	f.Fuzz(func(t *testing.T, raw string) {
 		q := parseQuery(&http.Request{URL: &url.URL{RawQuery: raw}})
-		require.LessOrEqual(t, len(q.text), maxText)
-		s := p.snapshot(q, time.Now())
-		require.Equal(t, []int{1, 1, 0}, []int{s.Page, s.Pages, s.Found})
-		again := parseQuery(&http.Request{URL: &url.URL{RawQuery: strings.TrimPrefix(q.link(3), "?")}})
-		require.Equal(t, []any{q.text, q.show, 3}, []any{again.text, again.show, again.page})
+		require.Zero(t, p.snapshot(q, time.Now()).Found)
+		again := parseQuery(&http.Request{URL: &url.URL{RawQuery: strings.TrimPrefix(q.link("all"), "?")}})
+		require.Equal(t, []any{q.show, q.conn, true}, []any{again.show, again.conn, again.all})
 	})
 }

@@ -50,7 +50,7 @@ func TestTokenIsDemanded(t *testing.T) {
 			r.RemoteAddr, r.URL.RawQuery = "10.0.0.1:7", "token="+url.QueryEscape(testToken)
 		}, 403},
 	} {
-		for _, query := range []string{"", "json", "live"} {
+		for _, query := range []string{"", "json", "all"} {
 			r := request(http.MethodHead, "/")
 			r.URL.RawQuery = query
 			c.arrange(r)
@@ -102,9 +102,9 @@ func TestLinkGivesABrowserTheCookie(t *testing.T) {
 	}
 	resp, _ := load("?show=away")
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	resp, body := load("?show=away&q=%22%3E&token=" + url.QueryEscape(testToken))
+	resp, body := load("?show=%22%3E&conn=7&token=" + url.QueryEscape(testToken))
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	require.Contains(t, body, `content="0; url=?q=%22%3E&amp;show=away"`)
+	require.Contains(t, body, `content="0; url=?conn=7&amp;show=%22%3E"`)
 	require.Equal(t, "no-referrer", resp.Header.Get("Referrer-Policy"))
 	require.Len(t, resp.Cookies(), 1)
 	cookie := resp.Cookies()[0]
@@ -112,8 +112,8 @@ func TestLinkGivesABrowserTheCookie(t *testing.T) {
 	require.False(t, cookie.Secure, "it is not HTTPS")
 	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
 	require.Equal(t, "/", cookie.Path)
-	_, body = load("?q=%22%3E&show=away")
-	require.Contains(t, body, "</table>")
+	_, body = load("?show=%22%3E")
+	require.Contains(t, body, "<main>")
 	resp, _ = load("?json")
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
 	// The program starts again, with the same token.

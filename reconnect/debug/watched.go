@@ -25,23 +25,22 @@ type watched struct {
 	name     string
 	endpoint string
 	server   string // the host and the port of the endpoint
-	text     string // the name and the endpoint, in lower case, for a search
 	conn     *reconnect.Conn
 	o        ConnOptions
-	stop     func()      // ends the watch; set by Register
-	forget   *time.Timer // set when the Conn has ended; guarded by mu of the Page
+	stop     func()    // ends the watch; set by Register
+	forget   time.Time // when the Page forgets a Conn that has ended; guarded by mu of the Page
 
 	mu        sync.Mutex // guards what follows
 	events    []event
 	sessions  []sessionInfo
 	dropped   bool          // there were more
-	newest    uint64        // the number of the newest session that was ready; 0: none was. Older ones are only read to their end
-	away      int64         // since when no session is ready; 0: one is
-	closed    int64         // when it ended; 0: it has not
+	newest    uint64        // number of the newest session that was ready, or 0
+	away      int64         // since when no session is ready, or 0
+	closed    int64         // when it ended, or 0
 	failed    bool          // it has ended by itself
-	last      *causeInfo    // why the last dial failed or the last session ended; nil: none did
-	roundTrip time.Duration // of the last probe that was answered; 0: none was
-	failing   *rotationInfo // the dials that have failed since a rotation began or a session was ready, or nil
+	last      *causeInfo    // why the last dial failed or the last session ended, or nil
+	roundTrip time.Duration // of the last probe that was answered, or 0
+	failing   *rotationInfo // dials that failed since a rotation began or a session was ready, or nil
 }
 
 // push appends an item to a list of the newest items. If there are limit of them the oldest is dropped.
@@ -119,14 +118,16 @@ func (w *watched) missed(err error, at time.Time) {
 }
 
 // note keeps an event. The answers to probes in a row are one event, because a quiet connection has no
-// other events. The caller holds mu.
+// other events. The caller must hold mu.
 func (w *watched) note(e event) {
 	if e.kind == probeDone {
 		w.roundTrip = max(e.took, 1)
-		if i := len(w.events) - 1; i >= 0 && w.events[i].kind.name == e.kind.name && w.events[i].session == e.session {
-			e.kind, e.count = probesDone, max(w.events[i].count, 1)+1
-			w.events[i] = e
-			return
+		if i := len(w.events) - 1; i >= 0 {
+			if last := &w.events[i]; last.kind.name == e.kind.name && last.session == e.session {
+				e.kind, e.count = probesDone, max(last.count, 1)+1
+				*last = e
+				return
+			}
 		}
 	}
 	w.events = push(w.events, e, eventsKept)
@@ -147,7 +148,7 @@ func (w *watched) done(ok, failed *kind, e event, err error) {
 		if w.last != nil && w.last.Text == c.Text {
 			c.Text = w.last.Text // which saves memory while an outage lasts
 		}
-		if failed == dialFailed {
+		if failed == dialFailed || failed == waitLogin {
 			w.last = c
 		}
 	}
@@ -161,11 +162,27 @@ func (w *watched) rotateStart(e reconnect.RotateStart) {
 	w.failing = nil
 }
 
-// fails notes the failed dial before a wait, if there was one.
-func (w *watched) fails(e reconnect.WaitStart) {
-	if e.Try <= 1 {
-		return
+func (w *watched) waitStart(e reconnect.WaitStart) {
+	x := event{
+		kind: waitStart, try: uint32(e.Try), took: e.Verdict.RetryAfter + e.Drawn, more: e.Verdict.RetryAfter,
+		class: e.Verdict.Class,
 	}
+	login := reasonOf(e.Cause) == backoff.ReasonLogins
+	if e.Try > 1 {
+		w.fails(e, login)
+	}
+	switch {
+	case login: // which is why there is no session from now on
+		w.done(waitStart, waitLogin, x, e.Cause)
+		return
+	case x.more > 0:
+		x.kind = waitAsked
+	}
+	w.happened(x)
+}
+
+// fails notes the failed dial before a wait. A wait for a login hides why the dial has failed.
+func (w *watched) fails(e reconnect.WaitStart, login bool) {
 	now := time.Now()
 	c := causeOf(e.Cause, now)
 	w.mu.Lock()
@@ -175,33 +192,10 @@ func (w *watched) fails(e reconnect.WaitStart) {
 		x = *w.failing
 	}
 	x.Failed = e.Try - 1
-	if c != nil && reasonOf(e.Cause) != backoff.ReasonLogins { // a wait for a login hides why the dial has failed
+	if c != nil && !login {
 		x.Reason, x.Text = c.Reason, c.Text
 	}
 	w.failing = &x
-}
-
-func (w *watched) waitStart(e reconnect.WaitStart) {
-	w.fails(e)
-	x := event{kind: waitStart, try: uint32(e.Try), took: e.Verdict.RetryAfter + e.Drawn, more: e.Verdict.RetryAfter, class: e.Verdict.Class}
-	switch {
-	case reasonOf(e.Cause) == backoff.ReasonLogins:
-		w.waitLogin(x, e.Cause)
-		return
-	case x.more > 0:
-		x.kind = waitAsked
-	}
-	w.happened(x)
-}
-
-// waitLogin keeps a wait for a login, which is why there is no session from now on.
-func (w *watched) waitLogin(x event, cause error) {
-	now := time.Now()
-	x.at, x.kind, x.cause = now.UnixNano(), waitLogin, causeOf(cause, now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last = x.cause
-	w.note(x)
 }
 
 func (w *watched) sessionStart(s *reconnect.Session) {
@@ -217,9 +211,10 @@ func (w *watched) sessionStart(s *reconnect.Session) {
 }
 
 // begin returns the session with a number, which begins at now if it is not known yet. The
-// caller holds mu.
+// caller must hold mu.
 func (w *watched) begin(n uint64, now time.Time) *sessionInfo {
-	i := slices.IndexFunc(w.sessions, func(s sessionInfo) bool { return s.Session == n }) // any of them: many may have failed to replace it
+	// Any of them: many sessions may have failed to replace it.
+	i := slices.IndexFunc(w.sessions, func(s sessionInfo) bool { return s.Session == n })
 	if i < 0 {
 		w.dropped = len(w.sessions) == sessionsKept
 		w.sessions = push(w.sessions, sessionInfo{Session: n, Start: now, Live: true}, sessionsKept)
@@ -269,66 +264,48 @@ func (w *watched) sessionDone(d reconnect.SessionDone) {
 	w.note(e)
 }
 
-// end keeps that nothing follows.
+// end keeps why the Conn has ended, once.
 func (w *watched) end(e reconnect.ConnDone) {
-	w.page.ended(w, w.finish(e.Err))
-}
-
-// finish keeps why the Conn has ended, once, and returns whether it has ended by itself.
-func (w *watched) finish(err error) (byItself bool) {
 	now := time.Now()
-	c := causeFor(net.ErrClosed, backoff.ReasonShutdown, now)
-	if end, ok := errors.AsType[*reconnect.EndError](err); ok {
+	c, byItself := causeFor(net.ErrClosed, backoff.ReasonShutdown, now), false
+	if end, ok := errors.AsType[*reconnect.EndError](e.Err); ok {
 		c, byItself = causeOf(end.Err, now), true
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.closed != 0 {
-		return w.failed
+		w.mu.Unlock()
+		return
 	}
 	w.closed, w.failed = now.UnixNano(), byItself
 	if byItself || w.last == nil {
 		w.last = c
 	}
 	w.note(event{at: w.closed, kind: ended, cause: c})
-	return byItself
+	w.mu.Unlock()
+	w.page.ended(w, byItself)
 }
 
-// ranked returns the Conn as of now, but for its probe and its cause.
-func (w *watched) ranked(now time.Time) ranked {
-	status := w.conn.Status()
-	x := ranked{watched: w, atGate: status.AtGate, outlook: status.Outlook}
-	if !status.Next.IsZero() {
-		x.next = status.Next.UnixNano()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	x.trouble, x.key = w.trouble(status.State, now)
-	x.last, x.since = w.last, w.away
-	return x
-}
-
-// trouble returns the trouble of the Conn, as of now, and the key that orders Conns with the same
-// trouble. The caller holds mu.
-func (w *watched) trouble(state reconnect.State, now time.Time) (trouble, int64) {
+// rank returns the rank of the Conn, and the key that orders Conns with the same rank. The caller must hold
+// mu.
+func (w *watched) rank(state reconnect.State, now time.Time) (rank int, key int64) {
 	switch {
 	case w.failed:
-		return troubleEnded, -w.closed
+		return rankEnded, -w.closed
 	case w.closed != 0 || state == reconnect.StateClosed:
-		return troubleClosed, -w.closed
+		return rankClosed, -w.closed
 	case state != reconnect.StateReady:
 		if w.away == 0 { // it was lost in this moment
-			return troubleAway, now.UnixNano()
+			return rankAway, now.UnixNano()
 		}
-		return troubleAway, w.away
+		return rankAway, w.away
 	}
 	if lost, _ := w.lost(now); lost >= flaps {
-		return troubleFlapping, -int64(lost)
+		return rankFlapping, -int64(lost)
 	}
 	if w.last == nil || w.last.Reason == backoff.ReasonRotated.String() {
-		return troubleNone, 0
+		return rankReady, 0
 	}
-	return troubleNone, -w.last.Time.UnixNano()
+	return rankReady, -w.last.Time.UnixNano()
 }
 
 const (
@@ -336,8 +313,8 @@ const (
 	flapWindow = 5 * time.Minute
 )
 
-// lost returns how many sessions were lost within flapWindow, of those that are kept, and whether others, which are
-// not kept any more, may have been lost within it, too. The caller holds mu.
+// lost returns how many sessions were lost within flapWindow, of those that are kept, and whether others,
+// which are not kept any more, may have been lost within it, too. The caller must hold mu.
 func (w *watched) lost(now time.Time) (n int, more bool) {
 	from := now.Add(-flapWindow).UnixNano()
 	for i := range w.sessions {

@@ -37,20 +37,23 @@ type trouble struct {
 // next matches the time until the next dial, which the browser counts down.
 const next = `(in [\d.]+ (ms|s|min)|now)`
 
+// refused is the query of the line about feed.example.
+const refused = "/?show=away+feed.example%3A80+refused"
+
 // troubles are the servers of a crowd of 300 connections.
 var troubles = []trouble{
 	{host: "md.venue.example", n: 120},
-	{host: "gate.example", n: 110, gate: true, line: `^110 wait behind one gate for gate.example:80 for 15 min, next dial ` + next + ` by gate-\d+: connection refused$`,
+	{host: "gate.example", n: 110, gate: true, line: `^110 at the gate for gate.example:80 for 15 min, next dial ` + next + ` by gate-\d+: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Refuse: true})
 			n.ResetAll(addr)
 		}},
-	{host: "feed.example", n: 9, line: `^9 refused by feed.example:80 for 15 min, next dial ` + next + `$`,
+	{host: "feed.example", n: 9, line: `^9 away from feed.example:80 for 15 min, next dial ` + next + `: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Refuse: true})
 			n.ResetAll(addr)
 		}},
-	{host: "auth.example", n: 7, line: `^7 answered 401 Unauthorized by auth.example:80 for 15 min, next dial ` + next + `$`,
+	{host: "auth.example", n: 7, line: `^7 away from auth.example:80 for 15 min, next dial ` + next + `: the server answered 401 Unauthorized$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			answers := make([]conntest.Answer, 10000)
 			for i := range answers {
@@ -59,22 +62,22 @@ var troubles = []trouble{
 			s.Next(answers...)
 			n.ResetAll(addr)
 		}},
-	{host: "old.example", n: 3, line: `^3 ended for good: answered 410 Gone by old.example:80 for 1\d min$`,
+	{host: "old.example", n: 3, line: `^3 ended at old.example:80 for 1\d min: the server answered 410 Gone$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			s.Next(conntest.Status(410, nil), conntest.Status(410, nil), conntest.Status(410, nil))
 			n.ResetAll(addr)
 		}},
-	{host: "unknown.example", n: 6, line: `^6 without an address: the name unknown.example was not resolved for 15 min, next dial ` + next + `$`,
+	{host: "unknown.example", n: 6, line: `^6 away from unknown.example:80 for 15 min, next dial ` + next + `: the name of the host was not resolved$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Err: &net.DNSError{Err: "no such host", Name: "unknown.example", IsNotFound: true}})
 			n.ResetAll(addr)
 		}},
-	{host: "silent.example", n: 10, line: `^10 not answered in time by silent.example:80 for 15 min(, next dial ` + next + `)?$`,
+	{host: "silent.example", n: 10, line: `^10 away from silent.example:80 for 15 min(, next dial ` + next + `)?: a limit was exceeded$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Hang: true})
 			n.ResetAll(addr)
 		}},
-	{host: "flaps.example", n: 5, line: `^5 lost again and again: closed by flaps.example:80: 1013 \(try again later\)$`},
+	{host: "flaps.example", n: 5, line: `^5 flapping at flaps.example:80: closed by the peer: 1013 \(try again later\)$`},
 	{host: "chat.example", n: 30},
 }
 
@@ -123,7 +126,7 @@ func crowd(t *testing.T) (pages map[string]string) {
 			servers["flaps.example"].Disconnect(1013, "")
 		}
 		time.Sleep(20 * time.Second)
-		for _, query := range []string{"/", "/?show=away", "/?cause=refused&server=feed.example%3A80&show=away", "/?q=refused"} {
+		for _, query := range []string{"/", "/?show=away", refused} {
 			pages[query] = get(t, page, query)
 		}
 		for _, c := range conns {
@@ -158,12 +161,12 @@ func TestACrowd(t *testing.T) {
 	}
 	require.Len(t, lines, 7)
 	require.Regexp(t, "^3 ended", lines[0])
-	require.Regexp(t, "^110 wait", lines[1])
+	require.Regexp(t, "^110 at", lines[1])
 	p.Wait(t, `document.querySelector(".about").getBoundingClientRect().bottom < 450`)
-	p.Wait(t, `document.querySelector("#rows tr").getBoundingClientRect().bottom < 1000`)
+	p.Wait(t, `document.querySelector("#conns tbody tr").getBoundingClientRect().bottom < 1000`)
 	for _, x := range []picture{
 		{"crowd", "", 1400, false, false}, {"crowd-dark", "", 1400, true, false}, {"crowd-phone", "", 0, false, true},
-		{"crowd-phone-dark", "", 0, true, true}, {"crowd-refused", "?cause=refused&server=feed.example%3A80&show=away", 1400, false, false},
+		{"crowd-phone-dark", "", 0, true, true}, {"crowd-refused", strings.TrimPrefix(refused, "/"), 1400, false, false},
 	} {
 		x.take(t, p, url, dir)
 	}

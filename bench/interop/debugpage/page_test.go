@@ -47,8 +47,8 @@ func (p *program) open(t *testing.T, name string) *reconnect.Conn {
 	return c
 }
 
-// row returns an expression for the text of a row.
-func row(id int) string { return fmt.Sprintf(`document.getElementById("c%d").textContent`, id) }
+// row is an expression for the text of the first row.
+const row = `document.querySelector("#conns tbody tr").textContent`
 
 // A connection goes away and comes back on a page that nobody loads again. Meanwhile the
 // countdown runs.
@@ -59,19 +59,20 @@ func TestAConnectionGoesAwayAndComesBack(t *testing.T) {
 	require.NoError(t, c.AwaitReady(t.Context()))
 	tab := chromium.Start(t).Open(t, p.url)
 	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
-	tab.Wait(t, row(1)+`.includes("ready")`)
+	tab.Wait(t, row+`.includes("ready")`)
 	tab.Eval(t, `void (window.here = true)`, nil)
 	p.network.Fault("venue:80", conntest.Fault{Refuse: true})
 	p.network.ResetAll("venue:80")
-	tab.Wait(t, row(1)+`.includes("waiting")`)
-	tab.Wait(t, `(() => { const e = document.querySelector("#c1 .next [data-until]"); if (!e) return false
+	tab.Wait(t, row+`.includes("waiting")`)
+	tab.Wait(t, `(() => { const e = document.querySelector("#conns .next"); if (!e) return false
 		window.seen = window.seen || new Set(); seen.add(e.textContent); return seen.size >= 3 })()`)
-	tab.Wait(t, row(1)+`.includes("refused")`)
+	tab.Wait(t, row+`.includes("refused")`)
 	tab.Wait(t, `document.querySelector(".chip.away b").textContent === "1"`)
 	p.network.Fault("venue:80")
-	tab.Wait(t, row(1)+`.includes("ready")`)
-	tab.Wait(t, `document.querySelector("#c1 svg .up") && document.querySelector("#c1 svg .now") !== null`)
-	tab.Click(t, "#c1 a")
+	tab.Wait(t, row+`.includes("ready")`)
+	tab.Wait(t, `document.querySelector(".cells .lost") && document.querySelector(".cells .now") !== null`)
+	tab.Wait(t, `window.here`)
+	tab.Click(t, "#conns a")
 	tab.Wait(t, `document.querySelector(".events") && document.getElementById("live").textContent === "live"`)
 	require.Equal(t, "program / "+name, tab.Text(t, "h1"))
 	require.Contains(t, tab.Text(t, ".events"), "session_done")
@@ -85,27 +86,21 @@ func TestAConnectionGoesAwayAndComesBack(t *testing.T) {
 	require.Empty(t, tab.Problems())
 }
 
-// The program searches and pages, and the page is not loaded again.
-func TestSearchAndPages(t *testing.T) {
+// The page shows the worst hundred, and all if asked.
+func TestHundredRowsOrAll(t *testing.T) {
 	p := start(t)
 	for i := range 230 {
 		p.open(t, fmt.Sprintf("conn %03d", i))
 	}
 	tab := chromium.Start(t).Open(t, p.url)
-	tab.Wait(t, `document.querySelector(".chip.ready b").textContent === "230" && document.querySelectorAll("#rows tr").length === 100`)
-	tab.Click(t, `a[rel="next"]`)
-	tab.Wait(t, `document.getElementById("pager").textContent.includes("101 to 200 of 230")`)
-	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
-	tab.Eval(t, `(() => { window.here = true; const q = document.getElementById("q"); q.focus(); q.value = "CONN 17"; q.dispatchEvent(new Event("input")) })()`, nil)
-	tab.Wait(t, `document.getElementById("pager").textContent.includes("1 to 10 of 10 found") && document.querySelectorAll("#rows tr").length === 10`)
-	tab.Wait(t, `window.here && location.search === "?q=CONN+17"`)
-	tab.Wait(t, `document.querySelector("footer a").getAttribute("href") === "?q=CONN+17&json"`)
-	tab.Eval(t, `(() => { const q = document.getElementById("q"); q.value = "nothing"; q.dispatchEvent(new Event("input")) })()`, nil)
-	tab.Wait(t, `document.getElementById("pager").textContent.includes("No connection is like that") && document.querySelectorAll("#rows tr").length === 0`)
+	tab.Wait(t, `document.querySelector(".chip.ready b").textContent === "230" && document.querySelectorAll("#conns tbody tr").length === 100`)
+	tab.Wait(t, `document.querySelector(".end").textContent.includes("130 are not shown")`)
+	tab.Click(t, ".end a")
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 230 && document.getElementById("live").textContent === "live"`)
 	require.Empty(t, tab.Problems())
 }
 
-// Each line above the rows leads to its connections, and a search finds causes.
+// Each line above the rows leads to its connections.
 func TestTheLinesAboveTheRowsFilter(t *testing.T) {
 	p := start(t)
 	for i := range 3 {
@@ -116,57 +111,29 @@ func TestTheLinesAboveTheRowsFilter(t *testing.T) {
 		p.open(t, fmt.Sprint("bad ", i))
 	}
 	tab := chromium.Start(t).Open(t, p.url)
-	tab.Wait(t, `document.querySelector(".about li")?.innerText.startsWith("2 refused by venue:80 for ")`)
+	tab.Wait(t, `document.querySelector(".about li")?.innerText.startsWith("2 away from venue:80 for ")`)
 	tab.Click(t, ".about a")
-	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 2 && document.querySelector(".chip.filter").innerText.startsWith("only refused by venue:80")`)
-	tab.Click(t, ".chip.filter")
-	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 5 && document.getElementById("live").textContent === "live"`)
-	tab.Eval(t, `(() => { const q = document.getElementById("q"); q.value = "Refused"; q.dispatchEvent(new Event("input")) })()`, nil)
-	tab.Wait(t, `document.querySelectorAll("#rows tr").length === 2`)
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 2 && document.getElementById("live").textContent === "live"`)
+	tab.Click(t, ".chip")
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 5 && document.getElementById("live").textContent === "live"`)
 	p.network.Fault("venue:80")
 	tab.Wait(t, `document.querySelector("p.about")?.innerText === "All connections are ready."`)
 	require.Empty(t, tab.Problems())
 }
 
-// A browser has six connections to a program at most. A page in a tab that is hidden needs none.
-func TestTheEighthTabIsLive(t *testing.T) {
+// A page in a tab that is hidden is not loaded.
+func TestAHiddenTabIsNotLive(t *testing.T) {
 	p := start(t)
 	p.open(t, "feed")
 	browser := chromium.Start(t)
-	var tabs []*chromium.Page
-	for range 8 {
-		tab := browser.Open(t, p.url)
-		tab.Wait(t, `document.getElementById("live").textContent === "live"`)
-		tabs = append(tabs, tab)
-	}
-	tabs[0].Wait(t, `document.getElementById("live").textContent === "not live while hidden"`)
-	tabs[0].Show(t)
+	tab := browser.Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	browser.Open(t, p.url).Wait(t, `document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, `document.getElementById("live").textContent === "not live while hidden"`)
+	tab.Show(t)
 	p.open(t, "later")
-	tabs[0].Wait(t, `document.getElementById("live").textContent === "live" && document.querySelectorAll("#rows tr").length === 2`)
-	require.Empty(t, tabs[0].Problems())
-}
-
-// A page for which there is no stream loads itself again, and takes a stream when one is free.
-func TestAPageWithoutAStreamLoadsItselfAgain(t *testing.T) {
-	p := start(t)
-	p.open(t, "feed")
-	ctx, free := context.WithCancel(t.Context())
-	defer free()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for range 16 {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"?live", nil)
-		require.NoError(t, err)
-		answer, err := client.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-	}
-	tab := chromium.Start(t).Open(t, p.url)
-	tab.Wait(t, `document.getElementById("live").textContent.startsWith("loaded again every 5 s")`)
-	tab.Eval(t, `void (window.here = true)`, nil)
-	p.open(t, "later")
-	tab.Wait(t, `window.here && document.querySelectorAll("#rows tr").length === 2`)
-	free()
-	tab.Wait(t, `window.here && document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, `document.getElementById("live").textContent === "live" && document.querySelectorAll("#conns tbody tr").length === 2`)
+	require.Empty(t, tab.Problems())
 }
 
 // A page whose program has ended says so, and does not go on counting.

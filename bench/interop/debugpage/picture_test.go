@@ -197,26 +197,10 @@ func TestPicture(t *testing.T) {
 
 // still serves pages, by their queries, whose clock stands still.
 func still(t *testing.T, pages map[string]string) (url string) {
-	list := pages["/"]
-	value := func(name string) string {
-		_, text, _ := strings.Cut(list, name+`="`)
-		text, _, _ = strings.Cut(text, `"`)
-		return text
-	}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !r.URL.Query().Has("live") {
-			fmt.Fprint(rw, refresh.ReplaceAllString(pages[r.URL.RequestURI()], "${1}3600"))
-			return
-		}
-		rw.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(rw, "data: {\"boot\":%q,\"now\":%s}\n\n", value("data-boot"), value("data-now"))
-		_ = http.NewResponseController(rw).Flush()
-		<-r.Context().Done()
+		fmt.Fprint(rw, refresh.ReplaceAllString(pages[r.URL.RequestURI()], "${1}3600"))
 	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections() // of the stream
-		s.Close()
-	})
+	t.Cleanup(s.Close)
 	return s.URL + "/"
 }
 
