@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,8 +20,8 @@ type Conn interface {
 	Done() <-chan struct{}
 }
 
-// Attach starts a Watcher with default options and attaches conns to it, until ctx is done. The Done channel of
-// the Watcher is closed when nothing of it is left. The errors are those of [New].
+// Attach starts a Watcher with default options and attaches conns to it, until ctx is done. The Done channel
+// of the Watcher is closed when nothing of it is left. The errors are those of [New].
 func Attach(ctx context.Context, conns ...Conn) (*Watcher, error) {
 	w, err := New(ctx, nil)
 	if err != nil {
@@ -40,18 +39,22 @@ func Attach(ctx context.Context, conns ...Conn) (*Watcher, error) {
 // attached twice is called twice. The goroutine of the Watcher makes all calls, one after another.
 func (w *Watcher) Attach(ctx context.Context, conns ...Conn) {
 	for _, c := range conns {
-		w.attached.add(&attachment{conn: c, done: c.Done(), over: ctx.Done()})
+		a := &attachment{conn: c, done: c.Done(), over: ctx.Done()}
+		w.mu.Lock()
+		if len(w.attached) >= w.sweepAt {
+			w.sweep()
+		}
+		w.attached = append(w.attached, a)
+		w.mu.Unlock()
 	}
 }
 
-// attachment is a connection that is attached.
 type attachment struct {
 	conn       Conn
-	done, over <-chan struct{} // one of them is closed when it is no longer attached
-	due        time.Time       // when to call it; zero: there was no change since it was called
+	done, over <-chan struct{} // no longer attached once one of them is closed
+	due        time.Time       // of the pending call, or zero; owned by run
 }
 
-// live reports whether a is still attached.
 func (a *attachment) live() bool {
 	select {
 	case <-a.done:
@@ -63,60 +66,33 @@ func (a *attachment) live() bool {
 	}
 }
 
-// attachments are the connections of one Watcher, and when to call them. Only the Watcher's
-// goroutine touches agenda, and the field due of an attachment.
-type attachments struct {
-	agenda []*attachment // those that are to be called, the earliest last
-
-	mu      sync.Mutex // guards what follows
-	all     []*attachment
-	sweepAt int // the length of all at which those that are not live are removed
+// sweep removes the connections that are no longer attached. The caller must hold mu.
+func (w *Watcher) sweep() {
+	w.attached = slices.DeleteFunc(w.attached, func(a *attachment) bool { return !a.live() })
+	w.sweepAt = 2*len(w.attached) + 16
 }
 
-func (s *attachments) add(a *attachment) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.all) >= s.sweepAt {
-		s.sweep()
-	}
-	s.all = append(s.all, a)
-}
-
-// sweep removes the connections that are no longer attached. The caller holds mu.
-func (s *attachments) sweep() {
-	s.all = slices.DeleteFunc(s.all, func(a *attachment) bool { return !a.live() })
-	s.sweepAt = 2*len(s.all) + 16
-}
-
-// changed puts each connection on the agenda that is not there already.
-func (s *attachments) changed(now time.Time, spread time.Duration) {
-	s.mu.Lock()
-	s.sweep()
-	for _, a := range s.all {
+// plan adds each attached connection to the agenda, unless its call is pending. The caller must hold mu.
+func (w *Watcher) plan(now time.Time) {
+	w.sweep()
+	for _, a := range w.attached {
 		if a.due.IsZero() {
-			a.due = now.Add(rand.N(max(spread, 1)))
-			s.agenda = append(s.agenda, a)
+			a.due = now.Add(rand.N(max(w.o.Spread, 1)))
+			w.agenda = append(w.agenda, a)
 		}
 	}
-	s.mu.Unlock()
-	slices.SortFunc(s.agenda, func(a, b *attachment) int { return b.due.Compare(a.due) })
+	slices.SortFunc(w.agenda, func(a, b *attachment) int { return b.due.Compare(a.due) })
 }
 
-// next returns when the next call is due. Ok is false if there is none.
-func (s *attachments) next() (due time.Time, ok bool) {
-	if len(s.agenda) == 0 {
-		return time.Time{}, false
-	}
-	return s.agenda[len(s.agenda)-1].due, true
-}
-
-// visit calls the connections that are due.
-func (s *attachments) visit(now time.Time, offline bool) {
-	for due, ok := s.next(); ok && !due.After(now); due, ok = s.next() {
-		last := len(s.agenda) - 1
-		a := s.agenda[last]
-		s.agenda[last] = nil
-		s.agenda = s.agenda[:last]
+// visit calls the connections that are due, and returns the time of the next call, or zero.
+func (w *Watcher) visit(now time.Time, offline bool) (next time.Time) {
+	for last := len(w.agenda) - 1; last >= 0; last-- {
+		a := w.agenda[last]
+		if a.due.After(now) {
+			return a.due
+		}
+		w.agenda[last] = nil
+		w.agenda = w.agenda[:last]
 		a.due = time.Time{}
 		if !a.live() {
 			continue
@@ -126,4 +102,5 @@ func (s *attachments) visit(now time.Time, offline bool) {
 		}
 		a.conn.Check()
 	}
+	return time.Time{}
 }

@@ -84,24 +84,21 @@ func TestWithANegativeSpreadAllAreCalledAtOnce(t *testing.T) {
 
 // Otherwise a connection would never be called on a network that changes all the time.
 func TestAnotherChangeDoesNotPostponeACall(t *testing.T) {
-	var s attachments
+	w := &Watcher{o: Options{Spread: time.Hour}}
 	c, start := newFakeConn(), time.Now()
-	s.add(&attachment{conn: c})
-	s.changed(start, time.Hour)
-	first, ok := s.next()
-	require.True(t, ok)
+	w.Attach(t.Context(), c)
+	w.plan(start)
+	first := w.visit(start.Add(-1), false)
+	require.NotZero(t, first)
 	for range 20 { // draws
-		s.changed(start, time.Hour)
+		w.plan(start)
 	}
-	due, _ := s.next()
-	require.Equal(t, first, due)
-	s.visit(first.Add(-1), false)
+	require.Equal(t, first, w.visit(first.Add(-1), false))
 	require.Empty(t, c.calls)
-	s.visit(start.Add(time.Hour), false)
+	require.Zero(t, w.visit(start.Add(time.Hour), false))
 	require.Len(t, c.at, 1)
-	s.changed(start, time.Hour)
-	_, ok = s.next()
-	require.True(t, ok, "and it is called after the next change")
+	w.plan(start)
+	require.NotZero(t, w.visit(start.Add(-1), false), "and it is called after the next change")
 }
 
 func TestAConnThatHasEndedIsDetached(t *testing.T) {
@@ -118,26 +115,26 @@ func TestAConnThatHasEndedIsDetached(t *testing.T) {
 		s.sleep(time.Minute)
 		require.Len(t, stays.calls, 2)
 		require.Empty(t, slices.Concat(ends.calls, ended.calls, late.calls))
-		require.Len(t, s.w.attached.all, 2)
+		require.Len(t, s.w.attached, 2)
 	})
 }
 
 // A network may stay as it is for months while connections come and go.
 func TestEndedConnsDoNotPileUp(t *testing.T) {
-	var s attachments
+	var w Watcher
 	for range 10_000 {
 		c := newFakeConn()
-		s.add(&attachment{conn: c, done: c.Done()})
+		w.Attach(t.Context(), c)
 		close(c.done)
 	}
-	require.LessOrEqual(t, len(s.all), 16)
+	require.LessOrEqual(t, len(w.attached), 16)
 }
 
 func TestAttachWatchesThisMachineUntilItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w, err := Attach(ctx, newFakeConn(), newFakeConn())
 	require.NoError(t, err)
-	require.Len(t, w.attached.all, 2)
+	require.Len(t, w.attached, 2)
 	cancel()
 	<-w.Done()
 }

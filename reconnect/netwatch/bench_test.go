@@ -7,13 +7,9 @@ import (
 
 // BenchmarkLook is what a Watcher costs every Interval, and after each burst.
 func BenchmarkLook(b *testing.B) {
-	m, err := thisMachine()
-	if err != nil {
-		b.Skip(err)
-	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.look(Virtual); err != nil {
+		if _, err := look(Virtual); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -29,16 +25,15 @@ func (idleConn) Done() <-chan struct{} { return nil }
 // BenchmarkChange is what a change costs with 10,000 attached connections: all calls, and when
 // they are due.
 func BenchmarkChange(b *testing.B) {
-	var s attachments
+	w := &Watcher{o: Options{Spread: time.Second}}
 	for range 10_000 {
-		s.add(&attachment{conn: idleConn{}, over: b.Context().Done()})
+		w.Attach(b.Context(), idleConn{})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		now := time.Now()
-		s.changed(now, time.Second)
-		for due, ok := s.next(); ok; due, ok = s.next() {
-			s.visit(due, true)
+		w.plan(now)
+		for next := w.visit(now, true); !next.IsZero(); next = w.visit(next, true) {
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package netwatch
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,11 +25,15 @@ func (c Change) String() string {
 	if c.Slept > 0 {
 		parts = append(parts, fmt.Sprintf("slept for %v", c.Slept.Round(time.Second)))
 	}
-	for _, a := range c.removed() {
-		parts = append(parts, fmt.Sprintf("%v is gone", a))
+	for _, a := range c.Old.Addresses {
+		if !slices.Contains(c.New.Addresses, a) {
+			parts = append(parts, fmt.Sprintf("%v is gone", a))
+		}
 	}
-	for _, a := range c.added() {
-		parts = append(parts, fmt.Sprintf("%v is new", a))
+	for _, a := range c.New.Addresses {
+		if !slices.Contains(c.Old.Addresses, a) {
+			parts = append(parts, fmt.Sprintf("%v is new", a))
+		}
 	}
 	if c.Old.IPv4 != c.New.IPv4 {
 		parts = append(parts, fmt.Sprintf("IPv4 route: %v", c.New.IPv4))
@@ -42,17 +45,6 @@ func (c Change) String() string {
 		return "changed, and changed back"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// added returns the addresses that are in New and not in Old.
-func (c Change) added() []Address { return without(c.New.Addresses, c.Old.Addresses) }
-
-// removed returns the addresses that are in Old and not in New.
-func (c Change) removed() []Address { return without(c.Old.Addresses, c.New.Addresses) }
-
-// then returns the change from before c to after next.
-func (c Change) then(next Change) Change {
-	return Change{Old: c.Old, New: next.New, Slept: c.Slept + next.Slept}
 }
 
 // Network is a snapshot of the machine's network. Do not change its Addresses, which are shared.
@@ -82,10 +74,6 @@ func (a Address) String() string {
 	return fmt.Sprintf("%v (%s)", a.Addr, a.Interface)
 }
 
-func (a Address) compare(other Address) int {
-	return cmp.Or(cmp.Compare(a.Interface, other.Interface), a.Addr.Compare(other.Addr))
-}
-
 // Route is the route to the Internet.
 type Route struct {
 	Interface string     // outgoing interface; empty if unknown
@@ -109,9 +97,4 @@ func (r Route) String() string {
 		parts = append(parts, "from "+r.Source.String())
 	}
 	return strings.Join(parts, " ")
-}
-
-// without returns the addresses that are in list and not in other.
-func without(list, other []Address) []Address {
-	return slices.DeleteFunc(slices.Clone(list), func(a Address) bool { return slices.Contains(other, a) })
 }

@@ -13,10 +13,10 @@
 // The Watcher reports a [Change] only if a [Network] differs from the one before. A Network has:
 //
 //   - the addresses of the interfaces that are up and have a carrier, except loopback, link-local addresses
-//     (169.254.0.0/16, fe80::/10), addresses that are not usable yet (Linux), and the interfaces of containers
-//     and virtual machines (see [Virtual] and [Options].Ignore).
-//   - the route to the Internet, for IPv4 and IPv6: interface, gateway and source address. This is the route to
-//     the address of a root name server; no packet is sent there. The interface of such a route always counts.
+//     (169.254.0.0/16, fe80::/10), addresses that are not usable yet (Linux), and the interfaces of
+//     containers and virtual machines (see [Virtual] and [Options].Ignore).
+//   - the route to the Internet, for IPv4 and IPv6: interface, gateway and source address. This is the route
+//     to the address of a root name server; no packet is sent there. Its interface always counts.
 //
 // Sleep of the machine is always a change. A renewed lease, a container that starts, a route to one other
 // network, or a network that goes away and comes back unchanged before the Watcher looks is none.
@@ -33,7 +33,6 @@
 //   - On js/wasm and wasip1 the network cannot be seen, and New returns an error. A web page has the events
 //     "online" and "offline" instead.
 //
-// The Watcher sees the network namespace in which its process began.
-//
-// A Watcher has one goroutine, and on Linux a second one.
+// The Watcher sees the network namespace in which its process began. It has one goroutine, and on Linux a
+// second one.
 package netwatch

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -17,64 +18,64 @@ const groups = 1<<(syscall.RTNLGRP_LINK-1) |
 	1<<(syscall.RTNLGRP_IPV4_ROUTE-1) | 1<<(syscall.RTNLGRP_IPV6_ROUTE-1) |
 	1<<(syscall.RTNLGRP_IPV4_RULE-1) | 1<<(rtnlgrpIPv6Rule-1)
 
-// rtnlgrpIPv6Rule is RTNLGRP_IPV6_RULE of linux/rtnetlink.h, which package syscall lacks.
-const rtnlgrpIPv6Rule = 19
+const (
+	rtnlgrpIPv6Rule = 19 // RTNLGRP_IPV6_RULE of linux/rtnetlink.h, which package syscall lacks
+	rtaVia          = 18 // RTA_VIA, likewise
+)
 
-// listen hears the kernel's announcements.
-func listen() (*announcer, error) {
-	socket, err := subscribe()
-	if err != nil {
-		return &announcer{}, fmt.Errorf("netwatch: netlink: %w", err)
-	}
-	return announce(socket), nil
-}
-
-// subscribe returns a netlink socket that gets the kernel's announcements.
-func subscribe() (*os.File, error) {
-	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
+// netlink returns an rtnetlink socket that joins the multicast groups in mask.
+func netlink(mask uint32) (*os.File, error) {
+	const kind = syscall.SOCK_RAW | syscall.SOCK_CLOEXEC | syscall.SOCK_NONBLOCK
+	fd, err := syscall.Socket(syscall.AF_NETLINK, kind, syscall.NETLINK_ROUTE)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groups}); err != nil {
+	addr := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: mask}
+	if err := syscall.Bind(fd, addr); err != nil {
 		syscall.Close(fd)
 		return nil, os.NewSyscallError("bind", err)
 	}
 	return os.NewFile(uintptr(fd), "netlink"), nil
 }
 
-// announce reads socket until it is stopped or the socket breaks.
-func announce(socket *os.File) *announcer {
-	a := &announcer{events: make(chan struct{}, 1)} // one stands for many
-	done := make(chan struct{})
-	go a.read(socket, done)
-	a.stop = func() {
-		socket.Close() // ends read
-		<-done
+func listen(events chan error) (stop func(), err error) {
+	socket, err := netlink(groups)
+	if err != nil {
+		return func() {}, fmt.Errorf("netwatch: netlink: %w", err)
 	}
-	return a
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		announce(socket, events)
+	}()
+	return func() {
+		socket.Close() // ends announce
+		<-done
+	}, nil
 }
 
-// read announces that something may have changed whenever the kernel says so. The content of an
-// announcement is not read, because look finds the change. So it does no harm if the kernel drops
-// announcements because there are too many (ENOBUFS).
-func (a *announcer) read(socket *os.File, done chan<- struct{}) {
-	defer close(done)
-	defer close(a.events)
+// announce sends to events until the socket breaks. Because look finds the changes, neither the content of
+// the kernel's announcements matters, nor that it drops some if there are too many (ENOBUFS).
+func announce(socket *os.File, events chan error) {
 	buf := make([]byte, 64) // the rest of a datagram is lost
 	for {
-		if _, err := socket.Read(buf); err != nil && !errors.Is(err, syscall.ENOBUFS) {
-			a.err = fmt.Errorf("netwatch: %w", err)
-			return
+		_, err := socket.Read(buf)
+		if errors.Is(err, syscall.ENOBUFS) {
+			err = nil
 		}
 		select {
-		case a.events <- struct{}{}:
-		default: // one waits already
+		case <-events: // one stands for all since the last look
+		default:
+		}
+		events <- err
+		if err != nil {
+			return
 		}
 	}
 }
 
-// addresses returns the addresses of the named interfaces, without those that cannot be used
-// because another machine may have them (RFC 4862, section 5.4).
+// addresses returns the addresses of the named interfaces, without those that cannot be used because another
+// machine may have them (RFC 4862, section 5.4).
 func addresses(names map[int]string) ([]Address, error) {
 	table, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
 	if err != nil {
@@ -87,73 +88,47 @@ func addresses(names map[int]string) ([]Address, error) {
 	var all []Address
 	for _, m := range messages {
 		if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
-			continue
+			continue // the end of the table
 		}
 		head := (*syscall.IfAddrmsg)(unsafe.Pointer(&m.Data[0]))
-		name := names[int(head.Index)]
 		doubtful := head.Flags&syscall.IFA_F_TENTATIVE != 0 && head.Flags&syscall.IFA_F_OPTIMISTIC == 0
-		if name == "" || doubtful || head.Flags&syscall.IFA_F_DADFAILED != 0 {
+		a := Address{Interface: names[int(head.Index)]}
+		if a.Interface == "" || doubtful || head.Flags&syscall.IFA_F_DADFAILED != 0 {
 			continue
 		}
-		attributes, err := attributes(&m)
+		list, err := syscall.ParseNetlinkRouteAttr(&m)
 		if err != nil {
-			return nil, err
+			return nil, os.NewSyscallError("netlink attributes", err)
 		}
-		local := attributes[syscall.IFA_LOCAL] // with a peer, IFA_ADDRESS is the peer's
-		if !local.IsValid() {
-			local = attributes[syscall.IFA_ADDRESS]
+		for _, attr := range list {
+			// If there is a peer, IFA_ADDRESS is the peer's.
+			if attr.Attr.Type == syscall.IFA_LOCAL || attr.Attr.Type == syscall.IFA_ADDRESS && !a.Addr.IsValid() {
+				a.Addr, _ = netip.AddrFromSlice(attr.Value)
+			}
 		}
-		all = append(all, Address{Interface: name, Addr: local})
+		all = append(all, a)
 	}
 	return all, nil
 }
 
-// attributes returns the attributes of a message that are addresses, by their type.
-func attributes(m *syscall.NetlinkMessage) (map[uint16]netip.Addr, error) {
-	list, err := syscall.ParseNetlinkRouteAttr(m)
-	if err != nil {
-		return nil, os.NewSyscallError("netlink attributes", err)
-	}
-	addrs := make(map[uint16]netip.Addr, len(list))
-	for _, a := range list {
-		if addr, ok := netip.AddrFromSlice(a.Value); ok {
-			addrs[a.Attr.Type] = addr.Unmap()
-		}
-	}
-	return addrs, nil
-}
-
-// route asks the kernel for the route to an address, as `ip route get` does, so that all its
-// tables and rules count, and none of them has to be listed.
+// route returns the route to an address, if its interface is among names. It asks the kernel, as
+// `ip route get` does, so that all tables and rules apply.
 func route(to netip.Addr, names map[int]string, all []Address) (Route, error) {
-	m, err := askRoute(to)
-	if err == nil && m.Header.Type == syscall.RTM_NEWROUTE && len(m.Data) >= syscall.SizeofRtMsg {
-		return parseRoute(m, names)
-	}
-	return sourceRoute(to, all) // because there is no route, or a sandbox does not tell it
-}
-
-// parseRoute returns the route of an RTM_NEWROUTE, if its interface can carry packets.
-func parseRoute(m syscall.NetlinkMessage, names map[int]string) (Route, error) {
-	list, err := syscall.ParseNetlinkRouteAttr(&m)
-	if err != nil {
-		return Route{}, os.NewSyscallError("netlink attributes", err)
+	list := askRoute(to)
+	if list == nil || names == nil {
+		return sourceRoute(to, all)
 	}
 	var r Route
 	for _, a := range list {
-		switch a.Attr.Type {
-		case syscall.RTA_OIF:
-			if len(a.Value) == 4 {
-				r.Interface = names[int(binary.NativeEndian.Uint32(a.Value))]
-			}
-		case syscall.RTA_GATEWAY:
+		switch {
+		case a.Attr.Type == syscall.RTA_OIF && len(a.Value) == 4:
+			r.Interface = names[int(binary.NativeEndian.Uint32(a.Value))]
+		case a.Attr.Type == syscall.RTA_GATEWAY:
 			r.Gateway, _ = netip.AddrFromSlice(a.Value)
-		case syscall.RTA_PREFSRC:
+		case a.Attr.Type == syscall.RTA_PREFSRC:
 			r.Source, _ = netip.AddrFromSlice(a.Value)
-		case rtaVia: // a family, and a gateway of it
-			if len(a.Value) > 2 {
-				r.Gateway, _ = netip.AddrFromSlice(a.Value[2:])
-			}
+		case a.Attr.Type == rtaVia && len(a.Value) > 2: // a family, and a gateway of it
+			r.Gateway, _ = netip.AddrFromSlice(a.Value[2:])
 		}
 	}
 	if r.Interface == "" {
@@ -162,52 +137,40 @@ func parseRoute(m syscall.NetlinkMessage, names map[int]string) (Route, error) {
 	return r, nil
 }
 
-// rtaVia is RTA_VIA of linux/rtnetlink.h, which package syscall lacks.
-const rtaVia = 18
-
-// askRoute returns the kernel's answer to RTM_GETROUTE: an RTM_NEWROUTE, or an NLMSG_ERROR if
-// there is no route.
-func askRoute(to netip.Addr) (syscall.NetlinkMessage, error) {
-	var none syscall.NetlinkMessage
-	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
+// askRoute returns the attributes of the kernel's route to an address, or nil if there is none or a
+// sandbox hides it.
+func askRoute(to netip.Addr) []syscall.NetlinkRouteAttr {
+	socket, err := netlink(0)
 	if err != nil {
-		return none, os.NewSyscallError("socket", err)
+		return nil
 	}
-	defer syscall.Close(fd)
-	// The kernel answers before Sendto returns. The limit is for a sandbox that does not.
-	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 1}); err != nil {
-		return none, os.NewSyscallError("setsockopt", err)
-	}
-	if err := syscall.Sendto(fd, routeRequest(to), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
-		return none, os.NewSyscallError("sendto", err)
-	}
-	buf := make([]byte, 4096)
-	n, _, err := syscall.Recvfrom(fd, buf, 0)
-	if err != nil {
-		return none, os.NewSyscallError("recvfrom", err)
-	}
-	messages, err := syscall.ParseNetlinkMessage(buf[:n])
-	if err != nil || len(messages) == 0 {
-		return none, os.NewSyscallError("netlink RTM_GETROUTE", syscall.EINVAL)
-	}
-	return messages[0], nil
-}
-
-// routeRequest returns an RTM_GETROUTE of linux/rtnetlink.h: a header, an rtmsg and RTA_DST.
-func routeRequest(to netip.Addr) []byte {
+	defer socket.Close()
 	dst := to.AsSlice()
 	family := uint8(syscall.AF_INET)
 	if to.Is6() {
 		family = syscall.AF_INET6
 	}
-	var r struct {
+	var request struct { // linux/rtnetlink.h
 		syscall.NlMsghdr
 		syscall.RtMsg
 		syscall.RtAttr
 	}
-	r.NlMsghdr = syscall.NlMsghdr{Len: uint32(binary.Size(r) + len(dst)), Type: syscall.RTM_GETROUTE, Flags: syscall.NLM_F_REQUEST}
-	r.RtMsg = syscall.RtMsg{Family: family, Dst_len: uint8(to.BitLen())}
-	r.RtAttr = syscall.RtAttr{Len: uint16(syscall.SizeofRtAttr + len(dst)), Type: syscall.RTA_DST}
-	b, _ := binary.Append(nil, binary.NativeEndian, r) // of fixed size, so there is no error
-	return append(b, dst...)
+	size := uint32(binary.Size(request) + len(dst))
+	request.NlMsghdr = syscall.NlMsghdr{Len: size, Type: syscall.RTM_GETROUTE, Flags: syscall.NLM_F_REQUEST}
+	request.RtMsg = syscall.RtMsg{Family: family, Dst_len: uint8(to.BitLen())}
+	request.RtAttr = syscall.RtAttr{Len: uint16(syscall.SizeofRtAttr + len(dst)), Type: syscall.RTA_DST}
+	buf, _ := binary.Append(nil, binary.NativeEndian, request) // no error, because its size is fixed
+	// The kernel responds immediately. A sandbox may not respond.
+	socket.SetDeadline(time.Now().Add(time.Second))
+	if _, err := socket.Write(append(buf, dst...)); err != nil {
+		return nil
+	}
+	buf = make([]byte, 4096)
+	n, _ := socket.Read(buf)
+	messages, err := syscall.ParseNetlinkMessage(buf[:max(n, 0)])
+	if err != nil || len(messages) == 0 || messages[0].Header.Type != syscall.RTM_NEWROUTE {
+		return nil
+	}
+	list, _ := syscall.ParseNetlinkRouteAttr(&messages[0])
+	return list
 }

@@ -1,4 +1,4 @@
-//go:build !linux && !js && !wasip1
+//go:build !linux
 
 package netwatch
 
@@ -9,11 +9,12 @@ import (
 	"runtime"
 )
 
-func listen() (*announcer, error) {
-	return &announcer{}, fmt.Errorf("netwatch: changes are not announced on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+func listen(chan error) (stop func(), err error) {
+	err = fmt.Errorf("netwatch: changes are not announced on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return func() {}, err
 }
 
-func addresses(names map[int]string) ([]Address, error) { return interfaceAddresses(names) }
+func addresses(names map[int]string) ([]Address, error) { return listed(names) }
 
 func route(to netip.Addr, _ map[int]string, all []Address) (Route, error) {
 	return sourceRoute(to, all)

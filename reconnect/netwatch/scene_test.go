@@ -14,12 +14,12 @@ import (
 
 // scene is a machine whose network a test changes, in virtual time, and a Watcher of it.
 type scene struct {
-	t         *testing.T
-	w         *Watcher
-	start     time.Time
-	announcer *announcer
-	refusal   error // of listen
-	stopped   bool  // the announcer is
+	t       *testing.T
+	w       *Watcher
+	start   time.Time
+	events  chan error
+	refusal error // of listen
+	stopped bool  // listen was
 
 	mu      sync.Mutex // guards what follows
 	network Network
@@ -47,9 +47,7 @@ func inScene(t *testing.T, o *Options, script func(*testing.T, *scene)) {
 
 // newScene returns a machine with one address. Call it in a bubble.
 func newScene(t *testing.T) *scene {
-	s := &scene{t: t, start: time.Now(), network: at("192.0.2.1"), announcer: &announcer{events: make(chan struct{}, 1)}}
-	s.announcer.stop = func() { s.stopped = true }
-	return s
+	return &scene{t: t, start: time.Now(), network: at("192.0.2.1")}
 }
 
 func (s *scene) watch(o *Options) {
@@ -67,7 +65,10 @@ func (s *scene) machine() machine {
 			s.looks = append(s.looks, time.Since(s.start))
 			return s.network, s.err
 		},
-		listen: func() (*announcer, error) { return s.announcer, s.refusal },
+		listen: func(events chan error) (func(), error) {
+			s.events = events
+			return func() { s.stopped = true }, s.refusal
+		},
 		wall: func() time.Time {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -96,7 +97,7 @@ func (s *scene) sleep(d time.Duration) {
 }
 
 func (s *scene) announce() {
-	s.announcer.events <- struct{}{}
+	s.events <- nil
 	synctest.Wait()
 }
 

@@ -3,26 +3,30 @@ package netwatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
 
-// Watcher reports changes of the network of this machine to its readers and the attached connections. A program
-// needs only one Watcher. It is safe for concurrent use.
+// Watcher reports changes of the network of this machine to its readers and the attached connections. A
+// program needs only one Watcher. It is safe for concurrent use.
 type Watcher struct {
-	o        Options
-	machine  machine
-	cancel   context.CancelFunc
-	done     chan struct{} // closed when nothing is left
-	attached attachments
+	o       Options
+	machine machine
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when nothing is left
 
-	// Owned by the goroutine run.
-	wall, mono time.Time // the clocks at the last look
+	// Owned by run.
+	wall, mono time.Time     // clocks at the last look
+	agenda     []*attachment // pending calls, the earliest last
 
-	mu      sync.Mutex // guards what follows; never held while waiting
-	status  Status
-	readers map[chan Change]func() bool // the channels of Changes; the function stops the wait for the reader's context. nil: w has ended
+	mu       sync.Mutex // guards what follows; never held while waiting
+	status   Status
+	readers  map[chan Change]func() bool // each with the stop of its context.AfterFunc; nil once w has ended
+	attached []*attachment
+	sweepAt  int // length of attached at which those that are not live are removed
 }
 
 // Options are the options of [New]. The zero value is ready for use.
@@ -57,50 +61,39 @@ type Status struct {
 // wrong option, or why New cannot look at the network: [errors.ErrUnsupported] on systems that hide it from
 // programs, such as js/wasm.
 func New(ctx context.Context, o *Options) (*Watcher, error) {
-	m, err := thisMachine()
-	if err != nil {
+	if runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
+		err := fmt.Errorf("netwatch: the network cannot be seen on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 		return nil, err
 	}
-	return start(ctx, o, m)
+	return start(ctx, o, machine{look: look, listen: listen, wall: time.Now})
 }
 
 func start(ctx context.Context, o *Options, m machine) (*Watcher, error) {
-	options, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	w := &Watcher{machine: m, done: make(chan struct{}), readers: map[chan Change]func() bool{}}
+	if o != nil {
+		w.o = *o
 	}
-	w := &Watcher{o: options, machine: m, done: make(chan struct{}), readers: map[chan Change]func() bool{}}
-	// It listens before it looks, so that it misses no change.
-	announcements, err := m.listen()
+	if w.o.Interval < 0 {
+		return nil, fmt.Errorf("netwatch: Options.Interval: %v is negative", w.o.Interval)
+	}
+	w.o.Interval = cmp.Or(w.o.Interval, 10*time.Second)
+	w.o.Spread = cmp.Or(w.o.Spread, time.Second)
+	if w.o.Ignore == nil {
+		w.o.Ignore = Virtual
+	}
+	events := make(chan error, 1)
+	stop, err := m.listen(events) // before the look, so that no change is missed
 	w.status.Polling = err
 	w.wall, w.mono = m.wall().Round(0), time.Now()
 	network, err := m.look(w.o.Ignore)
 	if err != nil {
-		announcements.close()
+		stop()
 		return nil, fmt.Errorf("netwatch: look at the network: %w", err)
 	}
 	w.status.Network, w.status.Looked = network, w.mono
 	ctx, w.cancel = context.WithCancel(ctx)
-	go w.run(ctx, announcements) // Done says when it has ended
+	go w.run(ctx, events, stop) // closes done when it ends
 	return w, nil
-}
-
-// withDefaults returns a copy of o with the default in the place of each field that is zero.
-func (o *Options) withDefaults() (Options, error) {
-	var r Options
-	if o != nil {
-		r = *o
-	}
-	if r.Interval < 0 {
-		return r, fmt.Errorf("netwatch: Options.Interval: %v is negative", r.Interval)
-	}
-	const forever = 1000 * time.Hour // no sum of such times overflows
-	r.Interval = min(cmp.Or(r.Interval, 10*time.Second), forever)
-	r.Spread = min(cmp.Or(r.Spread, time.Second), forever)
-	if r.Ignore == nil {
-		r.Ignore = Virtual
-	}
-	return r, nil
 }
 
 // Close starts the end of the Watcher and returns immediately. It closes the channels of Changes and detaches
@@ -124,73 +117,65 @@ func (w *Watcher) Status() Status {
 // reader: pending changes are merged into one, from before the first to after the last. The channel is closed
 // when ctx is done or the Watcher ends.
 func (w *Watcher) Changes(ctx context.Context) <-chan Change {
-	ch := make(chan Change, 1) // one: report merges those that are not taken
+	ch := make(chan Change, 1) // one, because look merges pending changes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.readers == nil {
 		close(ch)
 		return ch
 	}
-	w.readers[ch] = context.AfterFunc(ctx, func() { w.forget(ch) })
+	w.readers[ch] = context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.readers[ch] != nil {
+			delete(w.readers, ch)
+			close(ch)
+		}
+	})
 	return ch
 }
 
-// forget closes the channel of a reader whose context has ended.
-func (w *Watcher) forget(ch chan Change) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.readers[ch] != nil {
-		delete(w.readers, ch)
-		close(ch)
-	}
-}
-
-// run is the goroutine of the Watcher. It looks at the network after a burst of announcements
-// and every Interval, and calls the attached connections when they are due.
-func (w *Watcher) run(ctx context.Context, announcements *announcer) {
-	defer w.finish(announcements)
-	events := announcements.events
+// run looks at the network after a burst of announcements and every Interval, and calls the attached
+// connections when they are due.
+func (w *Watcher) run(ctx context.Context, events <-chan error, stop func()) {
+	defer w.finish(stop)
 	look := w.mono.Add(w.o.Interval)
-	var latest time.Time // of the look after the present burst; zero: there is no burst
-	timer := time.NewTimer(w.o.Interval)
-	defer timer.Stop()
+	var latest time.Time // limit of look during a burst, or zero
+	var call time.Time   // time of the next call, or zero
 	for {
 		wake := look
-		if call, ok := w.attached.next(); ok && call.Before(wake) {
+		if !call.IsZero() && call.Before(look) {
 			wake = call
 		}
-		timer.Reset(time.Until(wake))
 		select {
 		case <-ctx.Done():
 			return
-		case _, ok := <-events:
-			if !ok { // the last announcement may be lost, so this counts as one
-				events = nil
-				w.edit(func(s *Status) { s.Polling = announcements.err })
+		case err := <-events:
+			if err != nil { // the last announcement may be lost, so this counts as one
+				w.mu.Lock()
+				w.status.Polling = fmt.Errorf("netwatch: %w", err)
+				w.mu.Unlock()
 			}
 			now := time.Now()
 			if latest.IsZero() {
 				latest = now.Add(10 * settle)
 			}
-			if look = now.Add(settle); look.After(latest) {
-				look = latest
-			}
+			look = now.Add(min(settle, latest.Sub(now)))
 			continue
-		case <-timer.C:
+		case <-time.After(time.Until(wake)):
 		}
 		now := time.Now()
 		if !now.Before(look) {
 			w.look(look, now)
 			look, latest = now.Add(w.o.Interval), time.Time{}
 		}
-		w.attached.visit(now, w.Status().Network.Offline())
+		call = w.visit(now, w.Status().Network.Offline())
 	}
 }
 
-// finish closes everything, and done last.
-func (w *Watcher) finish(announcements *announcer) {
+func (w *Watcher) finish(stop func()) {
 	w.cancel()
-	announcements.close()
+	stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ch, stop := range w.readers {
@@ -201,61 +186,41 @@ func (w *Watcher) finish(announcements *announcer) {
 	close(w.done)
 }
 
-// look compares the network with the network of the last look, and reports the change if there
-// is one. The look was due at due.
+// look compares the network with that of the last look, and reports a change to the readers and the
+// attached connections. The look was due at due.
 func (w *Watcher) look(due, now time.Time) {
 	slept := w.slept(due, now)
 	network, err := w.machine.look(w.o.Ignore)
-	change := Change{Old: w.Status().Network, New: network, Slept: slept}
-	if err != nil { // the next look that succeeds compares with the same network
-		change.New = change.Old
-	}
-	w.edit(func(s *Status) {
-		s.Network, s.Err = change.New, err
-		if err == nil {
-			s.Looked = now
-		}
-	})
-	if slept > 0 || !change.New.equal(change.Old) {
-		w.report(change)
-		w.attached.changed(now, w.o.Spread)
-	}
-}
-
-// late is how late a look must be, by the wall clock, so that the machine counts as having
-// slept. It is more than the usual correction of a clock.
-const late = 5 * time.Second
-
-// slept returns for how long the machine was suspended since the last look. Only the wall
-// clock shows that everywhere: while a machine sleeps the monotonic clock goes on on some
-// systems and stands still on others.
-func (w *Watcher) slept(due, now time.Time) time.Duration {
-	wall := w.machine.wall().Round(0) // without the monotonic clock
-	by := wall.Sub(w.wall) - due.Sub(w.mono)
-	w.wall, w.mono = wall, now
-	if by <= late {
-		return 0
-	}
-	return by
-}
-
-func (w *Watcher) edit(f func(*Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f(&w.status)
-}
-
-// report sends the change to each reader. It never waits: report is the only sender, so the channel
-// has room once the change that the reader has not taken is out of it.
-func (w *Watcher) report(c Change) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	c := Change{Old: w.status.Network, New: network, Slept: slept}
+	if w.status.Err = err; err != nil {
+		c.New = c.Old // the next look that succeeds compares with the same network
+	} else {
+		w.status.Network, w.status.Looked = network, now
+	}
+	if slept == 0 && c.New.equal(c.Old) {
+		return
+	}
 	for ch := range w.readers {
-		select {
+		select { // never blocks, because look is the only sender
 		case missed := <-ch:
-			ch <- missed.then(c)
+			ch <- Change{Old: missed.Old, New: c.New, Slept: missed.Slept + c.Slept}
 		default:
 			ch <- c
 		}
 	}
+	w.plan(now)
+}
+
+// slept returns for how long the machine was suspended since the last look. Only the wall clock shows that
+// everywhere: during sleep the monotonic clock continues on some systems and stops on others.
+func (w *Watcher) slept(due, now time.Time) time.Duration {
+	wall := w.machine.wall().Round(0) // without the monotonic clock
+	late := wall.Sub(w.wall) - due.Sub(w.mono)
+	w.wall, w.mono = wall, now
+	if late <= 5*time.Second { // the usual correction of a clock
+		return 0
+	}
+	return late
 }

@@ -66,7 +66,7 @@ func TestAChangeThatNobodyAnnouncedIsNoticedAtTheInterval(t *testing.T) {
 func TestWithoutAnnouncementsItPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		s.announcer, s.refusal = &announcer{}, errBroken
+		s.refusal = errBroken
 		s.watch(nil)
 		require.ErrorIs(t, s.w.Status().Polling, errBroken)
 		changes := s.w.Changes(t.Context())
@@ -81,8 +81,7 @@ func TestWithoutAnnouncementsItPolls(t *testing.T) {
 func TestWhenAnnouncementsBreakItLooksAndPolls(t *testing.T) {
 	inScene(t, nil, func(t *testing.T, s *scene) {
 		require.NoError(t, s.w.Status().Polling)
-		s.announcer.err = errBroken
-		close(s.announcer.events)
+		s.events <- errBroken
 		time.Sleep(25 * time.Second)
 		require.ErrorIs(t, s.w.Status().Polling, errBroken)
 		s.wantLooks(500*time.Millisecond, 10500*time.Millisecond, 20500*time.Millisecond)
