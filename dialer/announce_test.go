@@ -36,7 +36,7 @@ func TestHostOfDialIsAnnounced(t *testing.T) {
 			var hosts []string
 			ctx := announcing(t, func(host string) error {
 				hosts = append(hosts, host)
-				require.Zero(t, v.network.Open())
+				require.Zero(t, v.network.Count("").Open)
 				return nil
 			})
 			if c, err := v.dialer.Dial(ctx); err == nil {

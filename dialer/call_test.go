@@ -120,7 +120,7 @@ func TestAPanicClosesTheSocket(t *testing.T) {
 		}
 		require.Panics(t, func() { v.dialer.Dial(t.Context()) })
 		synctest.Wait()
-		require.Zero(t, v.network.Open())
+		require.Zero(t, v.network.Count("").Open)
 		time.Sleep(time.Hour) // no limit is left that could strike
 		boom = false
 		v.dial(t).CloseNow()

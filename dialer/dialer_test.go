@@ -138,7 +138,7 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.Nil(t, nc)
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
-		require.Zero(t, n.Open())
+		require.Zero(t, n.Count("").Open)
 	})
 }
 

@@ -196,7 +196,8 @@ func TestNothingIsLeftOfADialThatWasCancelled(t *testing.T) {
 		time.AfterFunc(5*time.Second, cancel)
 		_, err := d.DialContext(ctx, "tcp", where)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, conntest.Count{Dials: 2, MaxDialing: 1, MaxHeld: 1}, n.Count(""))
+		require.Len(t, n.Dials(""), 2)
+		require.Equal(t, conntest.Count{MaxDialing: 1, MaxHeld: 1}, n.Count(""))
 	})
 }
 

@@ -52,7 +52,7 @@ func TestFramedAppliesTheOptionsOfConn(t *testing.T) {
 
 func TestFramedRefusedSaysWhere(t *testing.T) {
 	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
-		x.network.Fault(framedAddr, conntest.Fault{Refuse: true})
+		x.network.Fault(framedAddr, conntest.Fault{Err: syscall.ECONNREFUSED})
 		e := x.fail(t, t.Context(), 0)
 		require.ErrorIs(t, e, syscall.ECONNREFUSED)
 		require.Equal(t, "tcp://example.com:7", e.Endpoint)
@@ -122,7 +122,7 @@ func TestALateFramedConnectionIsClosed(t *testing.T) {
 	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.network.Fault(framedAddr, conntest.Fault{Delay: 20 * time.Second, IgnoresContext: true})
 		x.fail(t, t.Context(), 20*time.Second)
-		require.Zero(t, x.network.Open())
+		require.Zero(t, x.network.Count("").Open)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestAFramedRoundAsksEachAddressUntilOneAnswers(t *testing.T) {
 			c.CloseNow()
 		}
 		require.NotEmpty(t, x.network.Dials("a.test:1"))
-		x.network.Fault("", conntest.Fault{Refuse: true})
+		x.network.Fault("", conntest.Fault{Err: syscall.ECONNREFUSED})
 		e := x.fail(t, t.Context(), 0)
 		require.Len(t, e.Endpoints, 3)
 		require.ErrorContains(t, e, "dial 3 endpoints: tls://")

@@ -47,7 +47,7 @@ func withFramedServer(t *testing.T, secure bool, test func(t *testing.T, x *fram
 		defer func() { l.Close(); n.ResetAll("") }()
 		test(t, x)
 		synctest.Wait()
-		require.Zero(t, n.Open(), "connections left open")
+		require.Zero(t, n.Count("").Open, "connections left open")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -384,7 +385,7 @@ func TestAnsweredHandshakeEndsTheAvoidance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
 		defer conntest.NewServer(n, serverAddr, nil).Close()
-		n.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{Refuse: true}, conntest.Fault{})
+		n.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{Err: syscall.ECONNREFUSED}, conntest.Fault{})
 		d := &WebSocket{URL: serverURL, DialContext: n.DialContext}
 		for _, avoided := range []bool{true, true, false} {
 			if c, err := d.Dial(t.Context()); err == nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestTheServerNameIsNotTheProxys(t *testing.T) {
 	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "https", &proxyServer{})
 		v.dialer.TLS.ServerName, v.dialer.URL = "example.com", "wss://10.0.0.1/feed"
-		v.network.Fault("10.0.0.1:443", conntest.Fault{Refuse: true})
+		v.network.Fault("10.0.0.1:443", conntest.Fault{Err: syscall.ECONNREFUSED})
 		e := v.fail(t, t.Context(), 0)
 		require.Equal(t, 502, v.proxied(t, e).StatusCode, "beyond TLS with the proxy")
 		v.dialer = &WebSocket{URL: secureURL, TLS: v.dialer.TLS, Proxy: v.dialer.Proxy, DialContext: v.dialer.DialContext}
@@ -162,7 +163,7 @@ func TestAProxyThatIsNoneIsNamed(t *testing.T) {
 		class   backoff.Class
 	}{
 		"proxy http://proxy.example:3128: dial tcp proxy.example:3128: connect: connection refused": {"http", func(v *wsServer, _ *proxyServer) {
-			v.network.Fault(proxyAddr, conntest.Fault{Refuse: true})
+			v.network.Fault(proxyAddr, conntest.Fault{Err: syscall.ECONNREFUSED})
 		}, backoff.ClassRetry},
 		"proxy socks5://proxy.example:3128: write tcp client:1->proxy.example:3128: write: broken pipe": {"socks5", func(v *wsServer, _ *proxyServer) {
 			v.network.Fault(proxyAddr, conntest.Fault{Drop: true})

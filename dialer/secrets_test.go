@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,7 +215,7 @@ var routes = []struct {
 	}},
 	{"limit on connecting", false, failing(conntest.Fault{Hang: true})},
 	{"closed connection", false, failing(conntest.Fault{Drop: true})},
-	{"refused connection", false, failing(conntest.Fault{Refuse: true})},
+	{"refused connection", false, failing(conntest.Fault{Err: syscall.ECONNREFUSED})},
 	{"lookup", false, failing(conntest.Fault{Err: &net.DNSError{Name: "server.example", Err: "x"}})},
 	{"server without TLS", false, func(t *testing.T, l *leak, _ string) string {
 		secure := strings.NewReplacer("ws://", "wss://", "server.example/", "server.example:80/")

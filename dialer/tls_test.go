@@ -43,7 +43,7 @@ func withSecureServer(t *testing.T, test func(t *testing.T, v *wsServer)) {
 		v.dialer = &WebSocket{URL: secureURL, DialContext: n.DialContext, TLS: &tls.Config{RootCAs: roots}}
 		test(t, v)
 		synctest.Wait()
-		require.Zero(t, n.Open(), "connections left open")
+		require.Zero(t, n.Count("").Open, "connections left open")
 	})
 }
 

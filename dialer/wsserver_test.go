@@ -37,7 +37,7 @@ func withServer(t *testing.T, test func(t *testing.T, v *wsServer)) {
 		v.dialer = &WebSocket{URL: serverURL, DialContext: n.DialContext}
 		test(t, v)
 		synctest.Wait()
-		require.Zero(t, n.Open(), "connections left open")
+		require.Zero(t, n.Count("").Open, "connections left open")
 	})
 }
 

@@ -46,7 +46,7 @@ func play(t *testing.T, arrange func(*conntest.Network) *conntest.Server, client
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		client(ctx, n, func([]byte) { got.messages++ })
-		got.connections = n.Count(addr).Dials
+		got.connections = len(n.Dials(addr))
 	})
 	return got
 }

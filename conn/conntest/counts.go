@@ -9,7 +9,6 @@ import (
 // Count counts dials and connections. A connection is open until its dialer closes it, even if the
 // network or the server has ended it.
 type Count struct {
-	Dials      int // attempts so far, successful or not
 	Dialing    int // attempts in progress
 	MaxDialing int // maximum of Dialing
 	Open       int // connections whose dialer has not closed them
@@ -45,9 +44,6 @@ func (n *Network) known(addr string) *counts {
 	}
 	return cmp.Or(n.counts[addr], new(counts))
 }
-
-// Open returns the number of connections whose dialer has not closed them.
-func (n *Network) Open() int { return n.Count("").Open }
 
 // Conns returns the live connections to addr, oldest first. See [Pipe.Live].
 func (n *Network) Conns(addr string) []*Pipe {
@@ -95,7 +91,7 @@ func (n *Network) beginDial(addr string) Fault {
 	b := n.countsOf(addr)
 	b.dials = append(b.dials, now)
 	n.total.dials = append(n.total.dials, now)
-	n.count(addr, func(c *Count) { c.Dials++; c.Dialing++ })
+	n.count(addr, func(c *Count) { c.Dialing++ })
 	return n.nextFault(addr)
 }
 

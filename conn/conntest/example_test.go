@@ -39,7 +39,7 @@ func Example() {
 	s.Close()
 	_, _, err = websocket.Dial(ctx, "ws://feed.test/", options)
 	fmt.Println("refused:", errors.Is(err, syscall.ECONNREFUSED))
-	fmt.Println("dials:", len(n.Dials("feed.test:80")), "left open:", n.Open())
+	fmt.Println("dials:", len(n.Dials("feed.test:80")), "left open:", n.Count("").Open)
 	// Output:
 	// hello
 	// reset: true
@@ -52,7 +52,7 @@ func ExampleNetwork_Fault() {
 	n := new(conntest.Network)
 	l, _ := n.Listen("feed.test:80")
 	defer l.Close()
-	n.Fault("feed.test:80", conntest.Fault{Refuse: true}, conntest.Fault{Hang: true})
+	n.Fault("feed.test:80", conntest.Fault{Err: syscall.ECONNREFUSED}, conntest.Fault{Hang: true})
 
 	for range 2 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)

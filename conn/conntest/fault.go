@@ -12,8 +12,7 @@ type Fault struct {
 	Delay           time.Duration // the dial succeeds, or fails as below, only after this time
 	IgnoresContext  bool          // with Delay: the dial ignores its context, and completes after Delay
 	CompletesAnyway bool          // with Delay: a canceled dial reaches the server after Delay, closed
-	Err             error         // the dial fails with it, wrapped in a *net.OpError
-	Refuse          bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
+	Err             error         // the dial fails with it, such as syscall.ECONNREFUSED, wrapped in a *net.OpError
 	Drop            bool          // the dial succeeds, then the connection is closed; no listener is needed or gets it
 
 	// AcceptDelay is how much later than the dialer the listener gets the connection. Bytes written

@@ -71,11 +71,11 @@ func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error)
 	if err := n.wait(ctx, addr, f); err != nil {
 		return nil, err
 	}
-	switch {
-	case f.Err != nil:
+	if errno, ok := f.Err.(syscall.Errno); ok {
+		return nil, os.NewSyscallError("connect", errno) // as from a socket
+	}
+	if f.Err != nil {
 		return nil, f.Err
-	case f.Refuse:
-		return nil, errRefused
 	}
 	return n.connect(addr, f)
 }
@@ -97,7 +97,7 @@ func (n *Network) wait(ctx context.Context, addr string, f Fault) error {
 		return nil
 	case <-given:
 	}
-	if f.CompletesAnyway && f.Err == nil && !f.Refuse {
+	if f.CompletesAnyway && f.Err == nil {
 		time.AfterFunc(f.Delay-time.Since(start), func() {
 			if p, err := n.connect(addr, f); err == nil {
 				p.client.close(false)

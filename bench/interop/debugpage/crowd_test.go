@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,12 +46,12 @@ var troubles = []trouble{
 	{host: "md.venue.example", n: 120},
 	{host: "gate.example", n: 110, gate: true, line: `^110 at the gate for gate.example:80 for 15 min, next dial ` + next + ` by gate-\d+: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
-			n.Fault(addr, conntest.Fault{Refuse: true})
+			n.Fault(addr, conntest.Fault{Err: syscall.ECONNREFUSED})
 			n.ResetAll(addr)
 		}},
 	{host: "feed.example", n: 9, line: `^9 away from feed.example:80 for 15 min, next dial ` + next + `: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
-			n.Fault(addr, conntest.Fault{Refuse: true})
+			n.Fault(addr, conntest.Fault{Err: syscall.ECONNREFUSED})
 			n.ResetAll(addr)
 		}},
 	{host: "auth.example", n: 7, line: `^7 away from auth.example:80 for 15 min, next dial ` + next + `: the server answered 401 Unauthorized$`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,7 +62,7 @@ func TestAConnectionGoesAwayAndComesBack(t *testing.T) {
 	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
 	tab.Wait(t, row+`.includes("ready")`)
 	tab.Eval(t, `void (window.here = true)`, nil)
-	p.network.Fault("venue:80", conntest.Fault{Refuse: true})
+	p.network.Fault("venue:80", conntest.Fault{Err: syscall.ECONNREFUSED})
 	p.network.ResetAll("venue:80")
 	tab.Wait(t, row+`.includes("waiting")`)
 	tab.Wait(t, `(() => { const e = document.querySelector("#conns .next"); if (!e) return false
@@ -106,7 +107,7 @@ func TestTheLinesAboveTheRowsFilter(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, p.open(t, fmt.Sprint("good ", i)).AwaitReady(t.Context()))
 	}
-	p.network.Fault("venue:80", conntest.Fault{Refuse: true})
+	p.network.Fault("venue:80", conntest.Fault{Err: syscall.ECONNREFUSED})
 	for i := range 2 {
 		p.open(t, fmt.Sprint("bad ", i))
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -479,7 +480,8 @@ func (w *world) answer(r *rand.Rand) conntest.Answer {
 func (w *world) dialFault(r *rand.Rand) conntest.Fault {
 	late, size := upTo(r, 20*time.Second), r.Int64N(2000)
 	return []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
+		{Err: syscall.ECONNREFUSED}, {Hang: true}, {Drop: true},
+		{Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
 		{OnConn: func(p *conntest.Pipe) { w.note(p, "cut"); p.Cut(way(r), size) }},
 	}[r.IntN(9)]

@@ -255,7 +255,7 @@ func (w *world) hasEnded() bool {
 
 // standing is what must not change while nothing happens.
 func (w *world) standing() string {
-	return fmt.Sprint(w.conn.Status().Session, w.network.Count(address).Dials)
+	return fmt.Sprint(w.conn.Status().Session, len(w.network.Dials(address)))
 }
 
 func (w *world) events() int {
@@ -485,7 +485,7 @@ func (w *world) end() {
 		<-w.conn.Done()
 	}
 	w.claim(EndsSoon, true, "")
-	w.claim(NothingLeft, w.network.Open() == 0, "open: %v", w.network.Conns(""))
+	w.claim(NothingLeft, w.network.Count("").Open == 0, "open: %v", w.network.Conns(""))
 	w.claim(StateIsNewest, w.conn.State() == reconnect.StateClosed, "after Done: %v", w.conn.State())
 	time.Sleep(2*w.set.Lag + time.Millisecond) // the last close frame may be on its way
 	w.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,7 +130,7 @@ func wantAtMost(n int) func(t *testing.T, server *scene.WSServer) {
 			c.Redial(c.Status().Session, scene.ErrLost)
 		}
 		count := server.Network.Count(scene.WSAddr)
-		require.Greater(t, count.Dials, 30)
+		require.Greater(t, len(server.Network.Dials(scene.WSAddr)), 30)
 		require.LessOrEqual(t, count.MaxDialing, n)
 		require.LessOrEqual(t, count.MaxOpen, n)
 		require.LessOrEqual(t, count.MaxHeld, n)
@@ -307,13 +308,13 @@ func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
 	scene.InEachWSForm(t, nil, func(t *testing.T, server *scene.WSServer) {
 		o := scene.WithPolicy(backoff.Default())
 		c := server.Down(t, &o)
-		before := server.Network.Count(scene.WSAddr).Dials
+		before := len(server.Network.Dials(scene.WSAddr))
 		server.Next(conntest.Hang, server.Accept)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		require.Less(t, server.Now(), 12*time.Second, "2 s for the first wait")
-		require.Equal(t, before+2, server.Network.Count(scene.WSAddr).Dials)
+		require.Equal(t, before+2, len(server.Network.Dials(scene.WSAddr)))
 		synctest.Wait()
-		require.Equal(t, 1, server.Network.Open())
+		require.Equal(t, 1, server.Network.Count("").Open)
 	})
 }
 
@@ -486,7 +487,7 @@ func TestSeveralFramedEndpoints(t *testing.T) {
 	scene.InEachFramedForm(t, conn.Lines{}, func(t *testing.T, server *scene.FramedServer) {
 		server.Dialer.Address, server.Dialer.Addresses = "", []string{"hole.test:7", "shut.test:7", scene.FramedAddr}
 		server.Network.Fault("hole.test:7", conntest.Fault{Hang: true})
-		server.Network.Fault("shut.test:7", conntest.Fault{Refuse: true})
+		server.Network.Fault("shut.test:7", conntest.Fault{Err: syscall.ECONNREFUSED})
 		o := scene.WithPolicy(scene.Every(time.Second))
 		c, peer := server.Ready(t, &o)
 		for n := range uint64(20) {

@@ -92,8 +92,7 @@ func (p pairing) play(t *testing.T) outcome {
 		err = log.add(c.Read(ctx, nil))
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	count := n.Count(scene.WSAddr)
-	return outcome{log.String(), len(log.missing()), count.MaxOpen, count.Dials}
+	return outcome{log.String(), len(log.missing()), n.Count(scene.WSAddr).MaxOpen, len(n.Dials(scene.WSAddr))}
 }
 
 // The table in reconnect/README.md of ways to rotate is made of these.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,7 +138,7 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 			return server.Open(t, o)
 		},
 		"waiting": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
-			server.Network.Fault(scene.WSAddr, conntest.Fault{Refuse: true})
+			server.Network.Fault(scene.WSAddr, conntest.Fault{Err: syscall.ECONNREFUSED})
 			return server.Open(t, o)
 		},
 		"ready": func(t *testing.T, server *scene.WSServer, o *reconnect.Options) *reconnect.Conn {
@@ -167,7 +168,7 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 				start := server.Now()
 				scene.CloseAndWait(c)
 				require.Equal(t, start, server.Now())
-				require.Zero(t, server.Network.Open())
+				require.Zero(t, server.Network.Count("").Open)
 			})
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -267,7 +268,7 @@ const controls = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
 // the sessions. It returns how many they are.
 func everyFault(server *scene.WSServer) (faults int) {
 	dials := []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
+		{Err: syscall.ECONNREFUSED}, {Hang: true}, {Drop: true}, {Delay: time.Second, Err: syscall.ECONNREFUSED},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
 	}
 	server.Network.Fault(scene.WSAddr, append(dials, conntest.Fault{})...)

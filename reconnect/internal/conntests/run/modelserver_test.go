@@ -219,7 +219,7 @@ func (w *modelWS) run(t *testing.T, server *scene.WSServer) {
 	})
 	cancel()
 	faults.farewells.Wait()
-	require.Zero(t, server.Network.Open())
+	require.Zero(t, server.Network.Count("").Open)
 }
 
 // Dial returns a watchedConn with the abilities of a WebSocket.
@@ -292,7 +292,7 @@ func (w *modelFramed) run(t *testing.T, server *scene.FramedServer) {
 		server.Stop()
 		server.Network.ResetAll(scene.FramedAddr)
 	})
-	require.Zero(t, server.Network.Open())
+	require.Zero(t, server.Network.Count("").Open)
 	cancel()
 	serving.Wait()
 }

@@ -52,7 +52,7 @@ func TestShutdownTellsTheServer(t *testing.T) {
 			require.NoError(t, c.Shutdown(t.Context()))
 			require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(<-ends))
 			require.Equal(t, net.ErrClosed, c.Err())
-			require.Zero(t, server.Network.Open())
+			require.Zero(t, server.Network.Count("").Open)
 		}
 		require.Zero(t, server.Now())
 	})

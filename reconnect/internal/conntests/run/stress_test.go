@@ -131,7 +131,7 @@ func (s *stress) close() {
 	} else {
 		require.Equal(s.t, closing, s.now())
 	}
-	require.Zero(s.t, s.network.Open())
+	require.Zero(s.t, s.network.Count("").Open)
 }
 
 // options draws other options for each seed.
@@ -334,10 +334,10 @@ func (s *stress) requireRecovery(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	require.NoError(s.t, s.conn.Await(ctx, reconnect.StateReady), "not ready in time: %+v", s.conn.Status())
-	dials, session := s.network.Count(s.addr).Dials, s.conn.Status().Session
+	dials, session := len(s.network.Dials(s.addr)), s.conn.Status().Session
 	time.Sleep(time.Minute)
 	require.Equal(s.t, session, s.conn.Status().Session)
-	require.Equal(s.t, dials, s.network.Count(s.addr).Dials)
+	require.Equal(s.t, dials, len(s.network.Dials(s.addr)))
 	s.send(s.t.Context(), "last", 10)
 	synctest.Wait()
 	s.mu.Lock()

@@ -244,7 +244,7 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 						require.Equal(t, time.Second<<i, w.Drawn)
 					}
 				}
-				require.Equal(t, 5, server.Network.Count(scene.WSAddr).Dials)
+				require.Equal(t, 5, len(server.Network.Dials(scene.WSAddr)))
 			})
 		})
 	}
@@ -372,7 +372,7 @@ func wantEcho(t *testing.T, c *reconnect.Conn, server *scene.WSServer, h hostili
 			require.True(t, h.cause(seam.Cause), "%T: %v", seam.Cause, seam.Cause)
 		}
 	}
-	for server.Network.Count(scene.WSAddr).Dials < 5 {
+	for len(server.Network.Dials(scene.WSAddr)) < 5 {
 		time.Sleep(time.Second)
 	}
 	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func DialFault(r *rand.Rand) conntest.Fault {
 	late, way, size := UpTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
 	return []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true},
+		{Err: syscall.ECONNREFUSED}, {Hang: true}, {Drop: true},
 		{Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
 		{OnConn: func(p *conntest.Pipe) { p.Cut(way, size) }},

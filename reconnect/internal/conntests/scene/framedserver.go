@@ -134,7 +134,7 @@ func WithFramedServer(t *testing.T, f conn.Framer, test func(t *testing.T, serve
 		over, stopped := make(chan struct{}), make(chan struct{})
 		go func() { defer close(stopped); server.accept(l, over) }()
 		t.Cleanup(func() {
-			if open := n.Open(); open > 0 {
+			if open := n.Count("").Open; open > 0 {
 				t.Errorf("connections that the client left open: %d", open)
 			}
 			close(over)

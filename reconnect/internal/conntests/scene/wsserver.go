@@ -43,7 +43,7 @@ func WithWSServer(t *testing.T, h conntest.Handler, test func(t *testing.T, serv
 		server := &WSServer{Server: conntest.NewServer(n, WSAddr, h), Network: n, Started: time.Now()}
 		server.Dialer = &dialer.WebSocket{URL: "ws://feed.test/v1", DialContext: n.DialContext}
 		t.Cleanup(func() {
-			if open := n.Open(); open > 0 {
+			if open := n.Count("").Open; open > 0 {
 				t.Errorf("connections that the client left open: %d", open)
 			}
 			server.Close()
