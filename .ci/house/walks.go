@@ -29,8 +29,8 @@ func (w walk) String() string {
 var longestWalks = []walk{
 	{"a message by push", 18, 18, 6},
 	{"a message by Messages", 54, 44, 9},
-	{"a Write", 18, 14, 5},
-	{"a Send", 91, 66, 15},
+	{"a Write", 16, 13, 5},
+	{"a Send", 75, 58, 15},
 	{"the end of a session", 138, 106, 32},
 	{"a redial", 115, 91, 28},
 	{"a rotation", 387, 257, 43},

@@ -17,9 +17,6 @@ import (
 // cause of ctx if ctx ends first, and [net.ErrClosed] if the life does.
 func (l *Link) Acquire(ctx context.Context) error { return l.Slot.Acquire(ctx, &l.life.Context) }
 
-// Batches reports whether Write hands several messages over at once.
-func (l *Link) Batches() bool { return l.Transport != nil }
-
 // Write writes messages, and returns how many were handed over whole. If that is not all of them, err is
 // the error of the next one or of the Transport. The caller holds the slot.
 func (l *Link) Write(ms []conn.Message) (n int, err error) {
@@ -116,11 +113,10 @@ func (l *Link) HeldByWindow() bool {
 // nothing reports that there is nothing to write. It ends with ctx, l and life. The caller holds
 // the slot.
 func (l *Link) MayWrite(ctx context.Context, most int, nothing func() bool) (int, error) {
-	p := l.window()
-	if p == nil {
+	if l.rest == nil || l.rest.window == nil {
 		return most, nil
 	}
-	return p.wait(ctx, l, most, nothing)
+	return l.rest.window.wait(ctx, l, most, nothing)
 }
 
 // AwaitPing waits until a ping may be written, and counts it.
@@ -140,11 +136,14 @@ func (l *Link) AwaitPing(ctx context.Context) error {
 // Wrote notes that n messages were written, or begun. The caller holds the slot, or the link is not
 // ready.
 func (l *Link) Wrote(n int) {
-	if r := l.rest; r != nil && r.observer != nil {
-		r.observer.NoteWrote()
+	if l.rest == nil {
+		return
 	}
-	if p := l.window(); p != nil {
-		p.wrote(n)
+	if l.rest.observer != nil {
+		l.rest.observer.NoteWrote()
+	}
+	if l.rest.window != nil {
+		l.rest.window.wrote(n)
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 func TestATransportGetsSeveralMessagesAtOnce(t *testing.T) {
 	for o, batches := range map[*conntest.FakeOptions][]int{nil: nil, transport: {2, 3}} {
 		w := newWorld(o, noLimit)
-		require.Equal(t, o != nil, w.Batches())
 		for _, letters := range []string{"", "a", "bc", "def"} {
 			n, err := w.Write(messages(letters))
 			require.NoError(t, err)

@@ -322,7 +322,7 @@ func (q *Outbox) take(l *lane, most int) *sendBatch {
 	switch {
 	case q.waits(l):
 		return nil
-	case !l.Batches():
+	case l.Transport == nil: // Write would hand them over one by one
 		most = min(most, 1)
 	}
 	b := sendBatches.Get().(*sendBatch)
@@ -399,9 +399,9 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (ended, report
 	for _, e := range slices.Backward(rest) {
 		if e != nil { // Detach, or the next session, decides
 			q.queue.PutBack(e)
+			q.setAlarm(e.Expires) // the timer may have rung while e was being written
 		}
 	}
-	q.setAlarm(q.queue.Earliest())
 	l.sending = false
 	ended = dead || !q.hasFor(l)
 	switch {

@@ -107,7 +107,10 @@ var reasons = [...]error{queue.Displaced: ErrFull, queue.Replaced: ErrReplaced, 
 func (q *Outbox) Accept(o *Outgoing) error {
 	q.mu.Lock()
 	defer q.unlock()
-	now, expires := q.clock(o), o.Deadline
+	now, expires := q.came, o.Deadline // a burst shares one look at the clock, unless a message may expire soon
+	if now.IsZero() || !expires.IsZero() || q.o.Age > 0 && q.o.Age < exact {
+		now = time.Now()
+	}
 	if age := now.Add(q.o.Age); q.o.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
 		expires = age
 	}
@@ -116,7 +119,7 @@ func (q *Outbox) Accept(o *Outgoing) error {
 		return q.closedBy()
 	case q.o.Down != Keep && !q.ready() && !q.life.Bridging.Load():
 		return q.o.Refusal()
-	case q.hasEnded(o.Session) || o.Session > q.life.Counts.Sessions.Load():
+	case o.Session != 0 && (q.hasEnded(o.Session) || o.Session > q.life.Counts.Sessions.Load()):
 		return SessionLost(o.Session)
 	case !expires.IsZero() && !now.Before(expires):
 		return ErrExpired
@@ -138,14 +141,6 @@ func (q *Outbox) Accept(o *Outgoing) error {
 // exact is the Age from which on it makes no difference that the goroutine of the flusher begins late.
 const exact = time.Minute
 
-// clock returns the time, for o. A burst shares one reading of the clock, unless o expires soon.
-func (q *Outbox) clock(o *Outgoing) time.Time {
-	if q.came.IsZero() || !o.Deadline.IsZero() || q.o.Age > 0 && q.o.Age < exact {
-		return time.Now()
-	}
-	return q.came
-}
-
 // Join queues a message of Write. That needs no room, because the caller waits. With failFast it does not wait
 // for another session, as with Fail. Join returns the link by which messages are written. While a session was
 // closed so that another can take its place that may be lost, or nil.
@@ -159,7 +154,7 @@ func (q *Outbox) Join(m conn.Message, session uint64, failFast bool) (Waiting, *
 	switch {
 	case q.ending():
 		return Waiting{}, nil, q.closedBy()
-	case q.hasEnded(session):
+	case session != 0 && q.hasEnded(session):
 		return Waiting{}, nil, SessionLost(session)
 	case failFast && !q.ready() && !q.life.Bridging.Load():
 		return Waiting{}, nil, q.o.Refusal()
@@ -177,8 +172,6 @@ func (q *Outbox) ending() bool {
 // hasEnded reports whether a session has ended. That of a lane has ended when its link is lost: Detach comes a moment later.
 func (q *Outbox) hasEnded(session uint64) bool {
 	switch {
-	case session == 0:
-		return false
 	case q.lane != nil && q.lane.Session == session:
 		return q.lane.Lost()
 	case q.old != nil && q.old.Session == session:
@@ -361,16 +354,15 @@ func (q *Outbox) unlock() {
 	if Tap != nil {
 		Tap(&q.queue)
 	}
-	if q.tell() {
-		go q.reporter.run() // joined by End
+	if q.settled > 0 || q.told.first != nil {
+		if q.tell() {
+			go q.reporter.run() // joined by End
+		}
 	}
 }
 
 // tell hands on the fates that were settled under the lock. It reports whether the caller has to run the reporter.
 func (q *Outbox) tell() (report bool) {
-	if q.settled == 0 && q.told.first == nil {
-		return false
-	}
 	if q.o.Receipt != nil {
 		report = q.reporter.add(q.told)
 	} else {

@@ -88,8 +88,16 @@ func (r *reporter) report() {
 
 // next takes the oldest message. It returns nil if there is none, and then the goroutine must end.
 func (r *reporter) next() *entry {
-	if r.taken == nil && !r.take() {
-		return nil
+	if r.taken == nil {
+		r.used.free()
+		r.mu.Lock()
+		first := r.waiting.first
+		r.taken, r.waiting = first, chain{}
+		r.running = first != nil
+		r.mu.Unlock()
+		if first == nil { // from here on r.taken may belong to another goroutine
+			return nil
+		}
 	}
 	e := r.taken
 	r.taken = e.Value.next
@@ -97,17 +105,6 @@ func (r *reporter) next() *entry {
 	r.bytes.Add(-int64(len(e.Value.Out.Data)))
 	r.progress.Broadcast()
 	return e
-}
-
-// take takes all messages that wait. It reports false if there are none, and then the
-// goroutine must end.
-func (r *reporter) take() bool {
-	r.used.free()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.taken, r.waiting = r.waiting.first, chain{}
-	r.running = r.taken != nil
-	return r.running
 }
 
 // returned notes that OnReceipt has returned, or that there is none.

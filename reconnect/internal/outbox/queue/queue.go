@@ -132,7 +132,11 @@ func (q *Queue[T]) oldest() *Item[T] {
 // Next returns the first item that may go, nil if there is none. It drops those after c and before
 // the item that have expired. The caller may remove the item. c may be nil.
 func (q *Queue[T]) Next(now time.Time, c *Cursor[T], may func(*Item[T]) bool) *Item[T] {
-	for item := q.after(c); item != nil; {
+	item := q.first
+	if c != nil && c.passed != nil {
+		item = c.passed.next
+	}
+	for item != nil {
 		next := item.next
 		switch {
 		case item.expired(now):
@@ -149,13 +153,14 @@ func (q *Queue[T]) Next(now time.Time, c *Cursor[T], may func(*Item[T]) bool) *I
 
 // Peek is like Next, but drops nothing.
 func (q *Queue[T]) Peek(c *Cursor[T], may func(*Item[T]) bool) *Item[T] {
-	for item := q.after(c); item != nil; item = item.next {
-		if may(item) {
-			return item
-		}
+	item := q.first
+	if c != nil && c.passed != nil {
+		item = c.passed.next
+	}
+	for ; item != nil && !may(item); item = item.next {
 		c.pass(item)
 	}
-	return nil
+	return item
 }
 
 // PutBack puts an item that was removed at the head again, whatever the limits. It
@@ -350,14 +355,6 @@ func (q *Queue[T]) Leave(c *Cursor[T]) {
 		}
 	}
 	*c = Cursor[T]{}
-}
-
-// after returns the first item after c, or the first of all if c is nil.
-func (q *Queue[T]) after(c *Cursor[T]) *Item[T] {
-	if c == nil || c.passed == nil {
-		return q.first
-	}
-	return c.passed.next
 }
 
 // pass advances c, which may be nil, to an item.
