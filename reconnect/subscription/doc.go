@@ -76,16 +76,4 @@
 // switch comes when it holds them. After two thirds of OpenTimeout, or Options.Timeout before its end if that
 // is later, it is ready anyway, and the other keys follow. So allow time for all keys. While two sessions live,
 // a removal goes to both, and an addition to the newer.
-//
-// # Where others fail
-//
-//	an answer to the old connection confirms the new (InsForge#101)   matched by session, and by id or keys
-//	a key removed while down comes back (ballerina-spec#1461)         wanted keys are a set, not a message log
-//	a failed key is forgotten (pyTwitchAPI#319, gocryptotrader#2340)  it stays wanted, and is requested again
-//	no answer is awaited (vector#25785)                               a key is held once the venue has agreed
-//	one bad symbol fails its batch, and each redial                   halved; alone from then on, in all sessions
-//	server-given names are kept too long (ethers-rs#2418)             Answer.Tag and ByTag belong to one session
-//	one lost subscription costs a redial (derive_client#210)          Answer.Ended: only that key is requested
-//	a burst after a redial breaks the venue's limit                   a rolling window, in which pings count
-//	the overlap of a rotation serves nothing                          the next session holds the keys first
 package subscription
