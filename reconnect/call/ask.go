@@ -11,8 +11,8 @@ import (
 // The request does not count as one of the Client's: its ID must differ from those of all requests in flight,
 // as the numbers of Client.Next do. An error means that the session cannot be opened: return it, unless it is
 // [conn.ErrBadMessage].
-func (c *Client[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.Message, error) {
-	if err := o.Write(question); err != nil {
+func (c *Client[K]) Ask(o *reconnect.Opening, id K, request conn.Message) (conn.Message, error) {
+	if err := o.Write(request); err != nil {
 		return conn.Message{}, err
 	}
 	for {

@@ -3,20 +3,20 @@
 //
 // # Usage
 //
-//	questions, err := call.New(&call.Options[uint64]{ID: answerID}) // answerID finds the ID in a response
+//	client, err := call.New(&call.Options[uint64]{ID: responseID}) // responseID finds the ID in a response
 //	if err != nil {
 //		return err
 //	}
 //	c, err := reconnect.New(&dialer.WebSocket{URL: "wss://api.example/v1"}, &reconnect.Options{
-//		Layers: []*reconnect.Layer{questions.Layer()},
+//		Layers: []*reconnect.Layer{client.Layer()},
 //	})
 //	if err != nil {
 //		return err
 //	}
 //	defer c.Close()
 //
-//	id := questions.Next()
-//	answer, err := questions.Do(ctx, call.Request[uint64]{
+//	id := client.Next()
+//	response, err := client.Do(ctx, call.Request[uint64]{
 //		ID:      id,
 //		Message: conn.TextMessage(fmt.Sprintf(`{"id":%d,"method":"balance"}`, id)),
 //	})
@@ -29,7 +29,8 @@
 //
 // A request ends exactly once, in one of these ways:
 //
-//   - with its response: the first message with the same ID from the session that sent the request.
+//   - with its response: the first message with the same ID from the session that sent the request, even
+//     before the write returns.
 //   - with a [*LostError], immediately when that session ends. See its Fate: FateDropped means that nothing was
 //     sent, FateUnknown that the peer may have acted on the request. (A session that Conn.Redial or a rotation
 //     closes gracefully ends after the close handshake.)
@@ -80,19 +81,4 @@
 //
 // A Do allocates two objects and the data of its response, and starts no goroutine or timer. A Client without
 // requests keeps an empty map. The time to repeat requests after a loss is proportional to their number.
-//
-// # Where others fail
-//
-//	a response comes before its request is registered (many clients)     registered before the write
-//	a request that timed out stays registered (longhorn #13553,          forgotten when Do returns; the
-//	modelcontextprotocol/java-sdk #287)                                  memory of IDs is bounded
-//	a late response is matched to a new request with the same ID         the ID is reserved
-//	a response by the new connection is matched to an old request        the key is session and ID
-//	a lost connection lets requests wait for their timeout               a LostError immediately
-//	"connection lost" does not say whether to retry (go-ethereum's rpc)  LostError.Fate; Unsent
-//	all requests are repeated after a reconnect, payments too            only Repeatable requests
-//	a planned reconnect fails requests (grpc-go #2767)                   the old session is read to its end
-//	a request in the message handler waits forever                       ErrInCallback immediately; Do works in
-//	(pulsar-client-go #1310, #375)                                       the goroutine that pulls messages
-//	a second request with an ID in use ends the connection (graphql-ws)  ErrIDInUse, nothing is sent
 package call

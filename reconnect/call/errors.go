@@ -14,23 +14,23 @@ import (
 var (
 	// ErrTooMany means that Options.InFlight requests are in flight. Retry later, send fewer at a time, or
 	// raise InFlight.
-	ErrTooMany = errors.New("too many questions are in flight: Options.InFlight is the limit")
+	ErrTooMany = errors.New("too many requests in flight: Options.InFlight is the limit")
 
 	// ErrIDInUse means that another request has the same ID: one in flight, or one that was given up and that
-	// its session may still answer.
-	ErrIDInUse = errors.New("another question has the same id, or had it and may still be answered: " +
-		"use ids that never repeat, such as the numbers of Client.Next")
+	// its session may still respond to.
+	ErrIDInUse = errors.New("another request has the same ID, or had it and may still get its response: " +
+		"use IDs that never repeat, such as the numbers of Client.Next")
 
 	// ErrInCallback means that Do was called with the context of OnSession, Layer.Open, OnMessage or OnSeam, or
 	// one derived from it. The Conn receives no response during these callbacks.
-	ErrInCallback = errors.New("Do was called with the context of a callback, and the Conn receives no answer while the callback runs: " +
+	ErrInCallback = errors.New("Do was called with the context of a callback, during which the Conn receives no response: " +
 		"call Do in another goroutine with another context; in OnSession use Client.Ask")
 )
 
 var (
 	errNoConn = errors.New("the Client has no Conn: put Client.Layer into reconnect.Options.Layers")
-	errPinned = errors.New("Request.Session with Repeatable: a question for one session cannot go again by another")
-	errBadID  = errors.New("Request.ID does not equal itself, such as a NaN: no answer could be matched")
+	errPinned = errors.New("Request.Session with Repeatable: a request for one session cannot be repeated in another")
+	errBadID  = errors.New("Request.ID does not equal itself, such as a NaN: no response could be matched")
 )
 
 // Error reports a request that ended without a response. A request without a session ends with a [LostError]
@@ -43,11 +43,13 @@ type Error struct {
 	Err     error  // reason, such as the cause of a context
 }
 
-func (e *Error) Error() string {
-	if e.unsent() {
-		return fmt.Sprintf("question not sent: %v", e.Err)
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", outcome(e.Fate), e.Err) }
+
+func outcome(f reconnect.Fate) string {
+	if f == reconnect.FateDropped {
+		return "request not sent"
 	}
-	return fmt.Sprintf("question perhaps sent, not answered: %v", e.Err)
+	return "request perhaps sent, no response"
 }
 
 // Unwrap returns Err.
@@ -55,7 +57,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) unsent() bool { return e.Fate == reconnect.FateDropped }
 
-// LostError reports a request that has no session to answer it. [errors.Is] finds the reason:
+// LostError reports a request that has no session to respond to it. [errors.Is] finds the reason:
 //
 //   - [reconnect.ErrSessionLost]: the session has ended.
 //   - [reconnect.ErrNotReady]: no session is ready. If the session ended before the request was written, and no
@@ -76,13 +78,10 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	switch {
-	case e.Session == 0:
-		return fmt.Sprintf("question not sent: %v", e.Err)
-	case e.unsent():
-		return fmt.Sprintf("question not sent: session %d ended: %v", e.Session, e.Err)
+	if e.Session == 0 {
+		return fmt.Sprintf("%s: %v", outcome(e.Fate), e.Err)
 	}
-	return fmt.Sprintf("question perhaps sent, not answered: session %d ended: %v", e.Session, e.Err)
+	return fmt.Sprintf("%s: session %d ended: %v", outcome(e.Fate), e.Session, e.Err)
 }
 
 // Is reports whether e is target, as described at [LostError].

@@ -146,6 +146,6 @@ func ExampleUnsent() {
 	fmt.Println(err)
 	fmt.Println(call.Unsent(err))
 	// Output:
-	// question not sent: no session is ready (connecting)
+	// request not sent: no session is ready (connecting)
 	// true
 }

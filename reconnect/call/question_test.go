@@ -49,7 +49,7 @@ func TestAQuestionIsLostAtOnceWithItsSession(t *testing.T) {
 		a.wantLost(reconnect.FateUnknown, 1)
 		b.wantLost(reconnect.FateUnknown, 1)
 		require.Zero(t, time.Since(began))
-		require.EqualError(t, a.err, "question perhaps sent, not answered: session 1 ended: read: gone")
+		require.EqualError(t, a.err, "request perhaps sent, no response: session 1 ended: read: gone")
 		require.ErrorIs(t, a.err, reconnect.ErrSessionLost)
 		require.ErrorIs(t, a.err, errGone)
 		require.NotErrorIs(t, a.err, net.ErrClosed)
@@ -87,7 +87,7 @@ func TestAQuestionThatWasNotSentFollowsWhenDown(t *testing.T) {
 			if !waits {
 				b.wantLost(reconnect.FateDropped, 1)
 				require.ErrorIs(t, b.err, reconnect.ErrSessionLost)
-				require.ErrorContains(t, b.err, "question not sent: session 1 ended: ")
+				require.ErrorContains(t, b.err, "request not sent: session 1 ended: ")
 				return
 			}
 			b.wantWaiting()
@@ -374,9 +374,9 @@ func TestUnsentKnowsOnlyItsOwnErrors(t *testing.T) {
 	require.False(t, call.Unsent(nil))
 	require.False(t, call.Unsent(errors.New("another")))
 	require.True(t, call.Unsent(fmt.Errorf("ask: %w", &call.Error{Fate: reconnect.FateDropped, Err: errGone})))
-	require.EqualError(t, &call.Error{Fate: reconnect.FateDropped, Err: errGone}, "question not sent: gone")
-	require.EqualError(t, &call.Error{Fate: reconnect.FateUnknown, Err: errGone}, "question perhaps sent, not answered: gone")
-	require.EqualError(t, &call.LostError{Fate: reconnect.FateDropped, Err: errGone}, "question not sent: gone")
+	require.EqualError(t, &call.Error{Fate: reconnect.FateDropped, Err: errGone}, "request not sent: gone")
+	require.EqualError(t, &call.Error{Fate: reconnect.FateUnknown, Err: errGone}, "request perhaps sent, no response: gone")
+	require.EqualError(t, &call.LostError{Fate: reconnect.FateDropped, Err: errGone}, "request not sent: gone")
 }
 
 // The same if it had to queue behind another message. A session has refused it then, and has not
