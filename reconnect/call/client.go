@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Client sends requests over one [reconnect.Conn]. K is the type of the IDs. A Client is safe for concurrent
@@ -17,19 +16,23 @@ import (
 type Client[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
-	last  atomic.Uint64                  // the newest number of Next
+	last  atomic.Uint64                  // newest number of Next
 	conn  atomic.Pointer[reconnect.Conn] // set once, by start
 
-	changed xsync.Signal // the line is empty, a session is ready or has ended, or the Conn has
+	mu       sync.Mutex             // guards the rest; held neither in a wait nor in a function of the user
+	inFlight map[K]*pending[K]      // requests without a response
+	line     queue[K]               // those that are repeated, or wait for a session to be sent
+	reserved map[key[K]]*pending[K] // requests that were given up and that their session may still answer
+	givenUp  queue[K]               // the same
+	order    uint64                 // number of the newest entry of a queue
+	ended    error                  // why the Conn has ended, or nil
+	counts   Stats                  // without InFlight and Reserved
+}
 
-	mu        sync.Mutex         // guards what follows; held neither while a question waits nor in a function of the user
-	questions map[K]*question[K] // those without an answer
-	line      line[K]            // of the questions that were lost and go again
-	givenUp   givenUp[K]         // ids that must not be used again yet
-	ready     uint64             // the newest session that is ready; 0: none is
-	order     uint64             // of the newest question
-	ended     error              // why the Conn has ended; nil: it has not
-	counts    Stats              // without InFlight and Reserved
+// key is the ID of a request, and the session that is to respond.
+type key[K comparable] struct {
+	session uint64
+	id      K
 }
 
 // Options are the options of [New]. ID must be set.
@@ -60,10 +63,11 @@ func New[K comparable](o *Options[K]) (*Client[K], error) {
 	case o.InFlight < 0:
 		return nil, fmt.Errorf("call: Options.InFlight: %d is negative", o.InFlight)
 	}
-	c := &Client[K]{o: *o, questions: make(map[K]*question[K])}
+	c := &Client[K]{o: *o}
+	c.inFlight, c.reserved = make(map[K]*pending[K]), make(map[key[K]]*pending[K])
 	c.o.InFlight = cmp.Or(o.InFlight, defaultInFlight)
-	c.givenUp.limit = c.o.InFlight
-	c.layer = reconnect.Layer{Start: c.start, Ready: c.begun, Receive: c.receive, Lost: c.lost, End: c.end}
+	end := func(err error) { c.lost(0, err) }
+	c.layer = reconnect.Layer{Start: c.start, Receive: c.receive, Lost: c.lost, End: end}
 	return c, nil
 }
 
@@ -96,11 +100,9 @@ func (c *Client[K]) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.counts
-	s.InFlight, s.Reserved = len(c.questions), c.givenUp.len()
+	s.InFlight, s.Reserved = len(c.inFlight), len(c.reserved)
 	return s
 }
-
-// The rest are the functions of the layer.
 
 func (c *Client[K]) start(on *reconnect.Conn) error {
 	if !c.conn.CompareAndSwap(nil, on) {
@@ -109,109 +111,96 @@ func (c *Client[K]) start(on *reconnect.Conn) error {
 	return nil
 }
 
-// begun notes that questions can go by a session.
-func (c *Client[K]) begun(session uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ready = session
-	c.changed.Broadcast()
-}
-
-// receive takes the answers out of the stream.
+// receive takes the responses out of the stream.
 func (c *Client[K]) receive(m reconnect.Message) bool {
 	id, ok := c.o.ID(m)
 	if !ok {
 		return false
 	}
-	if q := c.take(id, m.Session); q != nil {
-		q.answer = m
-		q.answer.Data = make([]byte, len(m.Data))
-		copy(q.answer.Data, m.Data)
-		close(q.done)
-	} else {
-		c.late(m)
+	response := m
+	response.Data = make([]byte, len(m.Data))
+	copy(response.Data, m.Data)
+	if p := c.deliver(id, response); p != nil {
+		close(p.done)
+	} else if c.o.Late != nil {
+		c.o.Late(m)
 	}
 	return true
 }
 
-// late counts an answer that no question waits for, and gives it to Options.Late.
-func (c *Client[K]) late(m reconnect.Message) {
-	c.mu.Lock()
-	c.counts.Late++
-	c.mu.Unlock()
-	if c.o.Late != nil {
-		c.o.Late(m)
-	}
-}
-
-// take returns the question that has this id and was asked by this session, which has its answer
-// now; or nil if there is none.
-func (c *Client[K]) take(id K, session uint64) *question[K] {
+// deliver hands a response to its request, and returns the request, or nil if there is none.
+func (c *Client[K]) deliver(id K, response reconnect.Message) *pending[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.questions[id]
-	if q == nil || q.session != session {
-		c.givenUp.remove(asked[K]{session, id})
+	p := c.inFlight[id]
+	if p == nil || p.session != response.Session {
+		c.counts.Late++
+		c.release(c.reserved[key[K]{response.Session, id}])
 		return nil
 	}
-	c.remove(q)
-	q.answered = true
+	c.remove(p)
+	p.answered, p.response = true, response
 	c.counts.Answered++
-	return q
+	return p
 }
 
-// lost ends the questions that were asked by a session, or lets them go again.
+// lost takes the requests away from a session that has ended: Do repeats them or returns. Session 0 means that
+// the Conn has ended. Then requests are left only if a callback has ended the goroutine that calls lost.
 func (c *Client[K]) lost(session uint64, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ready == session {
-		c.ready = 0
+	if session == 0 {
+		c.ended = cause
 	}
-	c.givenUp.removeAll(session)
-	c.lose(cause, func(q *question[K]) bool { return q.session == session })
-}
-
-// end ends all questions. A question has a session then only if a callback has ended the goroutine
-// that would have called lost.
-func (c *Client[K]) end(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = err
-	c.lose(err, func(q *question[K]) bool { return q.session != 0 })
-}
-
-// lose takes the session away from some questions. Do does the rest. The caller holds mu.
-func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
-	var again []*question[K]
-	for _, q := range c.questions {
-		if !which(q) {
+	var again []*pending[K]
+	for _, p := range c.inFlight {
+		if p.session == 0 || session != 0 && session != p.session {
 			continue
 		}
-		q.session, q.cause = 0, cause
-		if q.repeatable {
-			q.turn = q.done // so that its goroutine sleeps until q has the turn
-			again = append(again, q)
+		p.session, p.cause = 0, cause
+		if p.repeatable {
+			p.turn = p.done // so that its goroutine sleeps until its turn
+			again = append(again, p)
 		} else {
-			close(q.done)
+			close(p.done)
 		}
 	}
-	slices.SortFunc(again, func(a, b *question[K]) int { return cmp.Compare(a.order, b.order) })
-	for _, q := range again { // here, because another session may be ready, and the goroutines of Do come in any order
-		c.line.join(q)
+	slices.SortFunc(again, func(a, b *pending[K]) int { return cmp.Compare(a.order, b.order) })
+	for _, p := range again { // here, because the goroutines of Do run in any order
+		c.line.join(p)
+	}
+	for k, p := range c.reserved {
+		if session == k.session {
+			c.release(p)
+		}
 	}
 	c.line.wake()
-	c.changed.Broadcast()
+	c.line.changed.Broadcast()
 }
 
-// remove removes q from the questions in flight. The caller holds mu.
-func (c *Client[K]) remove(q *question[K]) {
-	delete(c.questions, q.id)
-	c.leaveLine(q)
+// remove removes p from the requests in flight. The caller must hold mu.
+func (c *Client[K]) remove(p *pending[K]) {
+	delete(c.inFlight, p.id)
+	c.line.leave(p)
 }
 
-// leaveLine takes q out of the line, if it is there. The caller holds mu.
-func (c *Client[K]) leaveLine(q *question[K]) {
-	if c.line.leave(q) && c.line.Len() == 0 {
-		c.changed.Broadcast()
+// reserve keeps the ID of p, because a response to p would look like one to a newer request with this ID.
+// The caller must hold mu.
+func (c *Client[K]) reserve(p *pending[K]) {
+	if len(c.reserved) == c.o.InFlight {
+		c.release(at[K](c.givenUp.Front()))
+		c.counts.Forgotten++
+	}
+	c.order++
+	p.order = c.order // the oldest is the one that was given up first
+	c.reserved[key[K]{p.session, p.id}] = p
+	c.givenUp.join(p)
+}
+
+// release makes the ID of p usable again. p may be nil. The caller must hold mu.
+func (c *Client[K]) release(p *pending[K]) {
+	if p != nil {
+		delete(c.reserved, key[K]{p.session, p.id})
+		c.givenUp.leave(p)
 	}
 }

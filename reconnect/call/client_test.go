@@ -202,6 +202,29 @@ func TestAsManyGivenUpIDsAreRememberedAsMayBeInFlight(t *testing.T) {
 	})
 }
 
+func TestLateResponseMakesRoomForReservedID(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.o.InFlight = 2
+		s.open(nil)
+		peer := s.accept()
+		giveUp := func(text string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			a := s.do(ctx, request(text))
+			cancel()
+			a.wantError(reconnect.FateUnknown, context.Canceled)
+		}
+		giveUp("1 a")
+		giveUp("2 b")
+		answer(peer, "1 A")
+		giveUp("3 c")
+		require.Zero(t, s.client.Stats().Forgotten)
+		giveUp("4 d")
+		require.Equal(t, call.Stats{Reserved: 2, Asked: 4, GivenUp: 4, Late: 1, Forgotten: 1}, s.client.Stats())
+		s.ask("3 c").wantError(reconnect.FateDropped, call.ErrIDInUse)
+		s.ask("2 b").wantWaiting()
+	})
+}
+
 func TestAnAnswerOfAnotherSessionIsLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)

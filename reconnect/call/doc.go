@@ -44,7 +44,7 @@
 // A Repeatable request does not fail with its session. It is sent again in the next session, under the same ID,
 // until it has its response or its context is done. Requests are repeated in their original order, before new
 // requests, so an old "set x" does not overtake a newer one. Only a request with [Request].Session does not
-// wait for others. Repeated requests may wait for the end of the hook SessionReady.
+// wait for others.
 //
 // While one session replaces another (see [reconnect.Rotation]), the old session receives responses until it
 // ends, and new requests use the new one. A Repeatable request without a response is then sent again in the new
@@ -80,5 +80,5 @@
 // # Cost
 //
 // A Do allocates two objects and the data of its response, and starts no goroutine or timer. A Client without
-// requests keeps an empty map. The time to repeat requests after a loss is proportional to their number.
+// requests keeps two empty maps. The time to repeat requests after a loss is proportional to their number.
 package call

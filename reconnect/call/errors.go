@@ -23,13 +23,14 @@ var (
 
 	// ErrInCallback means that Do was called with the context of OnSession, Layer.Open, OnMessage or OnSeam, or
 	// one derived from it. The Conn receives no response during these callbacks.
-	ErrInCallback = errors.New("Do was called with the context of a callback, during which the Conn receives no response: " +
+	ErrInCallback = errors.New("Do was called with the context of a callback, " +
+		"during which the Conn receives no response: " +
 		"call Do in another goroutine with another context; in OnSession use Client.Ask")
 )
 
 var (
 	errNoConn = errors.New("the Client has no Conn: put Client.Layer into reconnect.Options.Layers")
-	errPinned = errors.New("Request.Session with Repeatable: a request for one session cannot be repeated in another")
+	errPinned = errors.New("Request.Session with Repeatable: a request for one session is not repeated in another")
 	errBadID  = errors.New("Request.ID does not equal itself, such as a NaN: no response could be matched")
 )
 

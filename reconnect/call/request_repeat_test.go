@@ -18,7 +18,7 @@ import (
 	"github.com/redial-go/redial/reconnect/call"
 )
 
-// The tests of question.go and line.go that are about questions which go again.
+// The tests of request.go and queue.go that are about questions which go again.
 
 func TestRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -95,31 +95,22 @@ func TestANewQuestionWaitsUntilThoseThatGoAgainAreWritten(t *testing.T) {
 	})
 }
 
-// A question for one session goes by that session at once, or not at all. All others wait for the line, and under
-// WhenDownFail the line waits for the end of SessionReady.
-func TestAQuestionForOneSessionDoesNotWaitForTheLine(t *testing.T) {
+// A request for one session is sent in that session immediately, or not at all. All others wait for the line.
+func TestRequestForOneSessionDoesNotWaitForLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		release := make(chan struct{})
-		defer close(release)
-		var o reconnect.Options
-		o.Run.Trace = &reconnect.Trace{SessionReady: func(s *reconnect.Session) {
-			if s.Number == 2 {
-				<-release
-			}
-		}}
-		s.open(&o)
+		s.open(down(reconnect.WhenDownWait)) // so that writes are queued in order
 		peer := s.accept()
 		s.repeat("1 a")
+		s.repeat("2 b")
 		lose(peer)
-		next := s.accept()
-		s.ask("2 b").wantWaiting()
-		now, old := request("3 c"), request("4 d")
+		next := s.acceptHeld() // which is writing 1
+		s.ask("3 c").wantWaiting()
+		now, old := request("4 d"), request("5 e")
 		now.Session, old.Session = 2, 1
 		s.do(t.Context(), now).wantWaiting()
 		s.do(t.Context(), old).wantLost(reconnect.FateDropped, 1)
-		wantWritten(t, next, "3 c")
-		release <- struct{}{}
-		wantWritten(t, next, "3 c", "1 a", "2 b")
+		next.Release()
+		wantWritten(t, next, "1 a", "4 d", "2 b", "3 c")
 	})
 }
 
@@ -177,7 +168,7 @@ func TestALossWakesOneQuestionAtATime(t *testing.T) {
 		}
 		asleep := func() int {
 			stacks := make([]byte, 1<<20)
-			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "]).hear(")
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "]).awaitResponse(")
 		}
 		require.Equal(t, 20, asleep())
 		lose(peer)
@@ -354,22 +345,17 @@ func (c causeContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// The next question has the id of one that has left the line, and whose Do has not returned yet.
-func TestQuestionWithIDOfGivenUpOneIsAnswered(t *testing.T) {
+// The ID belongs to a request that was given up in the line, until its Do returns.
+func TestIDIsInUseUntilDoReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)
 		peer := s.accept()
 		s.repeat("1 a")
 		parent, cancel := context.WithCancel(t.Context())
-		next := &asked{t: t, done: make(chan struct{})}
+		early := &asked{t: t, done: make(chan struct{})}
 		ctx := causeContext{parent, sync.OnceFunc(func() {
-			go func() {
-				defer close(next.done)
-				r := request("2 next")
-				r.Repeatable = true
-				next.answer, next.err = s.client.Do(t.Context(), r)
-			}()
-			time.Sleep(time.Millisecond) // until it waits
+			defer close(early.done)
+			early.answer, early.err = s.client.Do(t.Context(), request("2 early"))
 		})}
 		r := request("2 b")
 		r.Repeatable = true
@@ -378,7 +364,8 @@ func TestQuestionWithIDOfGivenUpOneIsAnswered(t *testing.T) {
 		cancel()
 		<-second.done
 		second.wantError(reconnect.FateUnknown, context.Canceled)
-		next.wantWaiting()
+		early.wantError(reconnect.FateDropped, call.ErrIDInUse)
+		next := s.repeat("2 next")
 		peer = s.accept()
 		wantWritten(t, peer, "1 a", "2 next")
 		answer(peer, "2 N")
