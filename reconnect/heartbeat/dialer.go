@@ -32,7 +32,7 @@ type Dialer struct {
 
 // Dial dials with the underlying Dialer.
 func (d *Dialer) Dial(ctx context.Context) (conn.Conn, error) {
-	if err := d.validate(); err != nil {
+	if err := d.Validate(); err != nil {
 		return nil, err
 	}
 	c, err := d.Dialer.Dial(ctx)
@@ -44,16 +44,6 @@ func (d *Dialer) Dial(ctx context.Context) (conn.Conn, error) {
 
 // Validate returns an error that names the wrong field, or the result of the underlying Validate.
 func (d *Dialer) Validate() error {
-	if err := d.validate(); err != nil {
-		return err
-	}
-	if v, ok := d.Dialer.(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
-}
-
-func (d *Dialer) validate() error {
 	switch {
 	case d.Dialer == nil:
 		return errors.New("heartbeat: Dialer.Dialer is missing")
@@ -61,6 +51,9 @@ func (d *Dialer) validate() error {
 		return errors.New("heartbeat: Dialer.Answer is missing")
 	case d.Every < 0:
 		return fmt.Errorf("heartbeat: Dialer.Every is negative: %v", d.Every)
+	}
+	if v, ok := d.Dialer.(interface{ Validate() error }); ok {
+		return v.Validate()
 	}
 	return nil
 }
