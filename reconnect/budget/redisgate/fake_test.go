@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
 )
 
 // server is as much of a Redis server as the script needs, in memory and in the time of a bubble. It
@@ -111,7 +112,8 @@ func (s *server) eval(script string, keys []string, args []any) (any, error) {
 	}
 	s.lua.SetGlobal("ARGV", table)
 	defer s.lua.SetTop(0)
-	if err := s.lua.DoString(s.script); err != nil {
+	s.lua.Push(s.lua.NewFunctionFromProto(compiled(s.script)))
+	if err := s.lua.PCall(0, 1, nil); err != nil {
 		return nil, err
 	}
 	var out []any
@@ -123,6 +125,25 @@ func (s *server) eval(script string, keys []string, args []any) (any, error) {
 		}
 	})
 	return out, nil
+}
+
+// protos are the compiled scripts, by their source.
+var protos sync.Map
+
+func compiled(script string) *lua.FunctionProto {
+	if proto, ok := protos.Load(script); ok {
+		return proto.(*lua.FunctionProto)
+	}
+	chunk, err := parse.Parse(strings.NewReader(script), "script")
+	if err != nil {
+		panic(err)
+	}
+	proto, err := lua.Compile(chunk, "script")
+	if err != nil {
+		panic(err)
+	}
+	protos.Store(script, proto)
+	return proto
 }
 
 // refusal is an error that a Redis server returns.

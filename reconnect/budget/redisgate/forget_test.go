@@ -142,6 +142,7 @@ func until(t *testing.T, l *redisgate.Limiter, told chan error, f func()) {
 }
 
 func TestARealServerThatIsEmptiedOverAndOverCountsAsAway(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t)
 	c := s.client(t)
 	l, told := whileDialing(t, s.client(t))
@@ -160,6 +161,7 @@ func TestARealServerThatIsEmptiedOverAndOverCountsAsAway(t *testing.T) {
 
 // The keys are evicted, because others fill the memory.
 func TestARealServerThatEvictsTheKeysCountsAsAway(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
 	c := s.client(t)
 	l, told := whileDialing(t, s.client(t))
@@ -178,6 +180,7 @@ func TestARealServerThatEvictsTheKeysCountsAsAway(t *testing.T) {
 }
 
 func TestAMissingPasswordIsNamed(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t, "--requirepass", "right-password")
 	o := patient()
 	o.Timeout = 10 * time.Second // what fails is to be the password
@@ -233,6 +236,7 @@ func TestProcessesWithOtherLimitsAreTold(t *testing.T) {
 }
 
 func TestARealServerTellsOfOtherLimits(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t)
 	o := patient()
 	one := newLimiter(t, s.client(t), o)

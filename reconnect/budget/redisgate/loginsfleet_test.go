@@ -140,6 +140,7 @@ func (s *loginServer) reach(t *testing.T, n int64) {
 // Three processes share ten logins in two seconds, and 60 in all. Redis is killed, restarted empty, and emptied
 // meanwhile. What Redis knows at the end, and what the server has seen, is counted.
 func TestThreeProcessesShareTheirLogins(t *testing.T) {
+	t.Parallel()
 	s, target := newRedisServer(t), newLoginServer(t)
 	client := s.client(t)
 	var procs []*process

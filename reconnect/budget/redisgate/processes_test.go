@@ -159,16 +159,19 @@ func cpu(p *os.ProcessState) time.Duration { return p.UserTime() + p.SystemTime(
 // What is asserted is when the dials were let begin, by the clock that the processes share. What the
 // server saw is logged: a dial reaches it a little later, one more than another.
 func TestFourProcessesShareOneLimit(t *testing.T) {
-	conns := 150
-	if os.Getenv("REDIAL_LONG") != "" {
-		conns = 500
+	t.Parallel()
+	conns, parallel := 150, (*testing.T).Parallel
+	if os.Getenv("REDIAL_LONG") != "" { // one after the other, because the long form is for measuring
+		conns, parallel = 500, func(*testing.T) {}
 	}
 	t.Run("undisturbed", func(t *testing.T) {
+		parallel(t)
 		s := newRedisServer(t)
 		warm(t, s)
 		runFleet(t, s, conns, func(*acceptor) {})
 	})
 	t.Run("Redis is killed and started again", func(t *testing.T) {
+		parallel(t)
 		s := newRedisServer(t)
 		reports := runFleet(t, s, conns, func(a *acceptor) {
 			a.reach(t, conns)

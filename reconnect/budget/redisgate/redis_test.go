@@ -27,6 +27,7 @@ func wait(t *testing.T, l *redisgate.Limiter) {
 }
 
 func TestARealServerThatForgetsItsScriptsIsToldAgain(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t)
 	l, c := newLimiter(t, s.client(t), patient()), s.client(t)
 	for range 3 {
@@ -38,6 +39,7 @@ func TestARealServerThatForgetsItsScriptsIsToldAgain(t *testing.T) {
 }
 
 func TestARealReplicaCountsAsAway(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t)
 	l, c := newLimiter(t, s.client(t), patient()), s.client(t)
 	wait(t, l)
@@ -53,6 +55,7 @@ func TestARealReplicaCountsAsAway(t *testing.T) {
 
 // All keys are in one slot, so that a cluster accepts the script. Nothing is left but the state.
 func TestAClusterAcceptsTheScript(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t, "--cluster-enabled", "yes")
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -79,6 +82,7 @@ func TestAClusterAcceptsTheScript(t *testing.T) {
 }
 
 func TestNoErrorHasThePassword(t *testing.T) {
+	t.Parallel()
 	s := newRedisServer(t, "--requirepass", "right-password")
 	c, err := redis.ParseURL("redis://user:wrong-password@" + s.addr + "/0")
 	require.NoError(t, err)
