@@ -116,15 +116,7 @@ func (s *server) eval(script string, keys []string, args []any) (any, error) {
 	if err := s.lua.PCall(0, 1, nil); err != nil {
 		return nil, err
 	}
-	var out []any
-	s.lua.Get(-1).(*lua.LTable).ForEach(func(_, v lua.LValue) {
-		if n, ok := v.(lua.LNumber); ok {
-			out = append(out, int64(n))
-		} else {
-			out = append(out, v.String())
-		}
-	})
-	return out, nil
+	return s.lua.Get(-1).String(), nil
 }
 
 // protos are the compiled scripts, by their source.

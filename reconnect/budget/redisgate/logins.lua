@@ -74,9 +74,9 @@ redis.call('HSET', state, 'epoch', current, 'version', int(present), 'opens', in
   'newest', int(last), 'run', run, 'ahead', int(ahead))
 redis.call('PEXPIRE', state, keep)
 redis.call('PEXPIRE', logins, keep)
-local answer = { taken, clock, math.max(0, opens - now), current, present, longest, 0 }
+local answer = { string.format('%.0f %.0f %.0f000 %.0f %.0f %q', taken, clock, math.max(0, opens - now), present, longest, current) }
 if epoch ~= current or version ~= present then
-  answer[7] = 1
-  for _, x in ipairs(redis.call('ZRANGE', logins, 0, -1, 'WITHSCORES')) do answer[#answer + 1] = x end
+  list = redis.call('ZRANGE', logins, 0, -1, 'WITHSCORES')
+  for i = 1, #list, 2 do answer[#answer + 1] = int(tonumber(list[i + 1])) .. ' ' .. list[i] end
 end
-return answer
+return table.concat(answer, '\n')

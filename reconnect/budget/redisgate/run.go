@@ -1,291 +1,247 @@
 package redisgate
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
-// talk is the conversation with Redis. mu of the Limiter guards it.
+// talk is the conversation with Redis, guarded by mu of the Limiter.
+//
+// Between the last dial that Redis allows and the first by the share lies a window, and the same on the way
+// back. So no interval has dials of both kinds, provided that Redis is away for all processes or for none.
 type talk struct {
-	asking bool      // a question is under way
-	late   bool      // and has taken longer than Options.Timeout
-	sent   time.Time // the last question
-	back   time.Time // ask again for those who wait; zero: at once
-	quiet  time.Time // no dial for this process before that: the server's clock has jumped
-	slow   int       // so many answers in a row came after Options.Slack
-	untold int       // so many dials began by the share, and Redis does not know
+	asking bool      // a request is in progress
+	sent   time.Time // of the last request
+	next   time.Time // of the next request, for dials that wait or while Redis is away; zero means now
+	slow   int       // number of responses in a row that came after Options.Slack
+	untold int       // number of dials that began by the share and are not reported to Redis
 
-	closures int           // how many times in a row Redis has closed before it has let a dial begin
-	opens    time.Duration // by the clock of the server, after the last of these
+	err    error     // why Redis is away, or nil
+	from   time.Time // no dial begins by the share before that
+	opens  time.Time // Redis forgot, and allows no dial before that; zero means that it did not, or fails
+	differ error     // another process has other limits
 
-	differ     error // another process has other limits
-	toldDiffer error // what the last call of Options.Differ said
+	closures int           // number of times in a row that Redis forgot before a dial could begin
+	closure  time.Duration // end of the last of them, by the server's clock
 
-	away     bool
-	toldAway bool      // the last call of Options.Away said that Redis is away
-	err      error     // why
-	retry    time.Time // ask again while away
-	unsure   bool      // a question has failed since the last answer
-
-	declared int  // so many slots of this process are held, as Redis knows
+	declared int  // number of slots of this process that Redis knows
 	inQueue  bool // Redis knows that dials wait
 
-	clock   time.Duration // of the server, in the last answer; 0: there is none
-	clockAt time.Time     // when that was asked
+	clock   time.Duration // of the server, in the last response; 0 means that there was none
+	clockAt time.Time     // when that response was requested
+	quiet   time.Time     // permits are void before that, because the server's clock was set ahead
+
+	notifiedAway   bool  // what the last call of Options.Away said; owned by run
+	notifiedDiffer error // likewise, of Options.Differ
 }
 
-// mostSlow is how many slow answers in a row mean that Redis is of no use.
-const mostSlow = 3
-
-// mostClosures is how many closures in a row mean that Redis forgets the keys again and again.
-const mostClosures = 3
-
-// gap is the time between two questions of a process, at least.
-const gap = 10 * time.Millisecond
-
-var (
-	errTimeout = errors.New("redisgate: no answer in time")
-	errSlow    = errors.New("redisgate: answers take longer than Options.Slack")
-	errForgets = fmt.Errorf("redisgate: Redis has lost our keys %d times in a row before a dial could begin: it must not evict them (maxmemory-policy)", mostClosures)
+const (
+	maxSlow     = 3                      // number of slow responses in a row after which Redis is away
+	maxClosures = 3                      // number of closures in a row after which Redis is away
+	gap         = 10 * time.Millisecond  // minimum time between two requests
+	retryEvery  = 500 * time.Millisecond // maximum, while Redis fails or slots are held
 )
 
-// run asks Redis and lets dials begin, until none waits, none holds a slot, and Redis knows that. While
-// Redis is away it goes on: a process that does not look could not know whether others get dials from Redis.
+var errForgets = fmt.Errorf("redisgate: Redis has lost our keys %d times in a row "+
+	"before a dial could begin: it must not evict them (maxmemory-policy)", maxClosures)
+
+// run asks Redis and lets dials begin, until no dial waits, no slot is held, and Redis knows that. While
+// Redis is away it continues, because otherwise it could not know whether others get dials from Redis.
 func (l *Limiter) run() {
-	defer l.tasks.Done()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		l.tell()
+		l.notify()
 		next, ok := l.step(time.Now())
 		if !ok {
 			return
 		}
-		timer.Reset(time.Until(next))
 		select {
-		case <-timer.C:
+		case <-time.After(time.Until(next)):
 		case <-l.wake:
-		case a := <-l.answers:
-			l.take(a)
+		case x := <-l.exchanges:
+			l.take(x)
 		case <-l.ctx.Done():
 			return
 		}
 	}
 }
 
-// step does all that is due, and returns when to call it next; false: run has ended.
+// notify calls Options.Away and Options.Differ if their arguments have changed.
+func (l *Limiter) notify() {
+	l.mu.Lock()
+	t := &l.talk
+	err, differ := t.err, t.differ
+	l.mu.Unlock()
+	if away := err != nil; away != t.notifiedAway && l.o.Away != nil {
+		t.notifiedAway = away
+		l.o.Away(err)
+	}
+	if l.o.Differ != nil && fmt.Sprint(differ) != fmt.Sprint(t.notifiedDiffer) {
+		t.notifiedDiffer = differ
+		l.o.Differ(differ)
+	}
+}
+
+// step does all that is due, and returns when to call it next, or false when run must end.
 func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &l.talk
-	if t.asking && !t.late && now.Sub(t.sent) >= l.o.Timeout {
-		t.late = true
-		l.failed(now, errTimeout)
-	}
-	next = now.Add(time.Hour)
-	l.serveShare(now, &next)
-	at, due := l.due(now)
-	if due && !t.asking {
-		if at.After(now) {
-			soonest(&next, at)
-		} else {
-			l.begin(now)
-		}
-	}
-	if t.asking && !t.late {
-		soonest(&next, t.sent.Add(l.o.Timeout))
-	}
-	if t.away != t.toldAway {
-		next = now // tell first, in this goroutine, because another run could follow at once
-	}
-	if idle := !due && !t.asking && !t.toldAway; l.closed || idle {
+	next = l.serveShare(now)
+	t, waiting := &l.talk, l.line.Len() > 0
+	var at time.Time // of the next request; zero means now
+	switch renewal := t.sent.Add(retryEvery); {
+	case t.asking:
+		return next, true
+	case t.err != nil:
+		at = t.next
+	case l.held != t.declared, !waiting && t.inQueue, t.untold > 0:
+	case l.held > 0 && (!waiting || renewal.Before(t.next)):
+		at = renewal
+	case waiting:
+		at = t.next
+	default:
 		l.running = false
 		return next, false
+	}
+	at = latest(at, t.sent.Add(gap))
+	if !at.After(now) {
+		l.ask(now)
+	} else if at.Before(next) {
+		next = at
 	}
 	return next, true
 }
 
-func soonest(next *time.Time, at time.Time) {
-	if at.Before(*next) {
-		*next = at
-	}
-}
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// due returns when Redis must be asked; false: it must not.
-func (l *Limiter) due(now time.Time) (time.Time, bool) {
+// serveShare lets the dials begin that this process may begin by itself, and returns when to look again.
+func (l *Limiter) serveShare(now time.Time) (next time.Time) {
 	t := &l.talk
-	waiting, held := l.line.Len() > 0, l.held
-	if t.away {
-		return t.retry, true
+	next = now.Add(time.Hour)
+	if t.err == nil || !t.opens.IsZero() && !now.Before(t.opens.Add(-l.share.Per)) {
+		return next
 	}
-	at := now.Add(time.Hour)
-	ok := waiting || held > 0
-	if waiting {
-		soonest(&at, later(t.back, t.quiet))
+	from := t.from
+	if t.asking { // a response within Slack may let dials begin
+		from = latest(from, t.sent.Add(l.o.Slack+1))
 	}
-	if held > 0 {
-		soonest(&at, t.sent.Add(retryEvery))
+	for l.line.Len() > 0 && (l.o.Slots == 0 || l.held < l.o.Local.Slots) {
+		if at := latest(from, l.share.At(now)); at.After(now) {
+			return at
+		}
+		l.share.Take(now)
+		t.untold++
+		l.hand(permit{sent: now, share: true})
 	}
-	if l.o.Slots > 0 && held != t.declared || !waiting && t.inQueue || t.untold > 0 {
-		at, ok = now, true
-	}
-	return later(at, t.sent.Add(gap)), ok
+	return next
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+// exchange is a request to Redis, and its response.
+type exchange struct {
+	sent       time.Time
+	want, held int // number of dials that wait, and of slots that are held
+	untold     int // what talk.untold was
+
+	granted int           // number of dials that may begin
+	back    time.Duration // time to the next request, for dials that must wait
+	clock   time.Duration // of the server
+	closed  time.Duration // time until Redis allows dials, because it forgot
+	limits  string        // of another process, or empty
+	came    time.Time
+	err     error
 }
 
-// begin asks Redis.
-func (l *Limiter) begin(now time.Time) {
-	t := &l.talk
-	q := question{want: min(l.line.Len(), mostDials), held: l.held, spent: -1}
-	if now.Before(t.quiet) || t.slow >= mostSlow { // it would be void
-		q.want = 0
+// ask sends a request to Redis.
+func (l *Limiter) ask(now time.Time) {
+	t, o := &l.talk, &l.o
+	x := exchange{sent: now, want: min(l.line.Len(), maxDials), held: l.held, untold: t.untold}
+	if now.Before(t.quiet) || t.slow >= maxSlow { // permits would be void
+		x.want = 0
 	}
-	if t.unsure || t.untold > 0 {
-		q.spent, q.untold = max(0, min(t.untold, l.o.Local.N-l.share.Free(now))), t.untold
+	spent := -1 // number of dials of the share in this window; -1 means that Redis was not away
+	if t.untold > 0 || t.err != nil && t.opens.IsZero() {
+		spent = max(0, min(t.untold, o.Local.N-l.share.Free(now)))
 	}
+	// A process notices that Redis is back within lag: one request came too early, and the next succeeds.
+	lag := max(retryEvery, o.Timeout) + o.Timeout
+	args := []any{l.id, x.want, x.held, spent, o.Rate.N, l.share.Per.Microseconds(), o.Slots,
+		o.Lease.Microseconds(), lag.Microseconds(), o.limits()}
 	t.asking, t.sent = true, now
 	l.count.Questions++
-	l.tasks.Add(1)
-	go func() { // Close waits for it
-		defer l.tasks.Done()
-		ctx, cancel := context.WithTimeoutCause(l.ctx, l.o.Timeout, errTimeout)
-		defer cancel()
-		l.answers <- l.ask(ctx, q, now)
-	}()
+	l.tasks.Go(func() { // Close waits for it
+		_, x.err = l.call(l.ctx, args, "%d %d %d %d %q", &x.granted, &x.back, &x.clock, &x.closed, &x.limits)
+		x.came = time.Now()
+		l.exchanges <- x
+	})
 }
 
-// failed notes that Redis cannot be asked.
-func (l *Limiter) failed(now time.Time, err error) {
+// suspend notes that Redis is away because of err, if non-nil, and allows no dial before opens, if that is
+// set. If Redis may have let dials begin since the last response, the share is not used for a window.
+func (l *Limiter) suspend(now time.Time, err error, opens time.Time) {
 	t := &l.talk
-	t.leave(err)
-	t.unsure = true
-	l.mode.failed(now)
-}
-
-// leave notes that Redis is away.
-func (t *talk) leave(err error) {
-	t.away, t.err = true, err
-	t.retry = t.sent.Add(retryEvery/2 + rand.N(retryEvery/2))
-}
-
-// forgets counts the closures, and reports whether there are too many in a row. Answers that name the same time at
-// which Redis opens are about the same closure.
-func (t *talk) forgets(a answer) bool {
-	if a.closed == 0 {
-		t.closures, t.opens = 0, 0
-		return false
+	if !now.Before(t.opens) && (t.err == nil || !t.opens.IsZero()) {
+		t.from = now.Add(l.share.Per)
 	}
-	if opens := a.clock + a.closed; opens != t.opens {
-		t.closures, t.opens = t.closures+1, opens
-	}
-	return t.closures >= mostClosures
+	t.err, t.opens = err, opens
+	t.next = t.sent.Add(retryEvery/2 + rand.N(retryEvery/2))
 }
 
-// take notes an answer, and lets the dials begin that it allows.
-func (l *Limiter) take(a answer) {
+// take notes a response, and lets the dials begin that it allows.
+func (l *Limiter) take(x exchange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := &l.talk
-	late := t.late
-	t.asking, t.late = false, false
-	if a.err != nil {
-		if !late {
-			l.failed(a.came, a.err)
-		}
+	t.asking = false
+	if x.err == nil && (x.granted < 0 || x.granted > x.want) {
+		x.err = fmt.Errorf("redisgate: the script allows %d of %d dials", x.granted, x.want)
+	}
+	if x.err != nil {
+		l.suspend(x.came, x.err, time.Time{})
 		return
 	}
-	t.untold -= a.q.untold
-	if took := a.came.Sub(a.sent); took <= l.o.Slack {
+	t.untold -= x.untold
+	if took := x.came.Sub(x.sent); took <= l.o.Slack {
 		t.slow = 0
-	} else if t.slow++; t.slow >= mostSlow {
-		l.count.Void += uint64(a.granted)
-		l.failed(a.came, fmt.Errorf("%w: %v", errSlow, took))
+	} else if t.slow++; t.slow >= maxSlow {
+		l.count.Void += uint64(x.granted)
+		l.suspend(x.came, fmt.Errorf("redisgate: answers take longer than Options.Slack: %v", took), time.Time{})
 		return
 	}
-	t.away, t.err, t.unsure, t.differ = false, nil, false, a.differ
-	forgets := t.forgets(a)
-	if forgets {
-		t.leave(errForgets)
+	t.inQueue, t.declared, t.differ = x.want > x.granted, x.held+x.granted*l.slot, nil
+	if x.limits != "" {
+		t.differ = fmt.Errorf("redisgate: another process has other limits for the key %s: %s, and this one %s",
+			l.o.Key, x.limits, l.o.limits())
 	}
-	l.mode.answered(a.sent, a.came, a.closed, forgets)
-	t.inQueue = a.q.want > a.granted
-	if l.o.Slots > 0 {
-		t.declared = a.q.held + a.granted
+	if x.closed > 0 {
+		if end := x.clock + x.closed; end != t.closure { // otherwise it is the same closure
+			t.closures, t.closure = t.closures+1, end
+		}
+		var err error
+		if t.closures >= maxClosures {
+			err = errForgets
+		}
+		l.suspend(x.came, err, x.sent.Add(x.closed))
+	} else {
+		t.err, t.opens, t.closures, t.closure = nil, time.Time{}, 0, 0
 	}
-	if l.jumped(a) {
-		t.quiet = a.came.Add(l.mode.window)
+	// The window in Redis has lost dials if the clock was set ahead, by more than two round-trips to be seen.
+	passed := x.came.Sub(t.clockAt)
+	if t.clock != 0 && x.closed == 0 && x.clock-t.clock > passed+passed/1000+time.Millisecond {
+		t.quiet = x.came.Add(l.share.Per)
 	}
-	t.back = time.Time{}
-	if a.came.Before(t.quiet) || t.slow > 0 {
-		l.count.Void += uint64(a.granted)
-		return
+	t.clock, t.clockAt = x.clock, x.sent
+	void := x.came.Before(t.quiet) || t.slow > 0
+	jitter := rand.N(min(max(l.share.Per/100, time.Millisecond), 20*time.Millisecond))
+	switch next := x.came.Add(x.back + jitter); {
+	case t.err == nil && (void || !t.inQueue):
+		t.next = t.quiet
+	case t.err == nil:
+		t.next = next
 	}
-	if t.inQueue {
-		t.back = a.came.Add(a.back + rand.N(l.o.jitter()))
-	}
-	for range a.granted {
-		if !l.hand(permit{sent: a.sent}) {
+	for range x.granted {
+		if void || !l.hand(permit{sent: x.sent}) {
 			l.count.Void++
 		}
-	}
-}
-
-// jumped reports whether the server's clock has gone ahead by more than the time that can have
-// passed. The window in Redis has then lost dials that it should still hold. A step
-// that is shorter than two round-trips is not seen.
-func (l *Limiter) jumped(a answer) bool {
-	t := &l.talk
-	known, clock, at := t.clock != 0, t.clock, t.clockAt
-	t.clock, t.clockAt = a.clock, a.sent
-	passed := a.came.Sub(at)
-	return known && a.closed == 0 && a.clock-clock > passed+passed/1000+time.Millisecond
-}
-
-// serveShare lets the dials begin that this process may begin by itself.
-func (l *Limiter) serveShare(now time.Time, next *time.Time) {
-	ok, at := l.mode.share(now)
-	if !at.IsZero() {
-		soonest(next, at)
-	}
-	// An answer within Slack may let dials begin. The permits of a later answer are void, so the share is used again.
-	if late := l.talk.sent.Add(l.o.Slack + 1); ok && l.talk.asking && now.Before(late) {
-		soonest(next, late)
-		return
-	}
-	for ok && l.line.Len() > 0 && (l.o.Slots == 0 || l.held < l.o.Local.Slots) {
-		if at := l.share.At(now); at.After(now) {
-			soonest(next, at)
-			return
-		}
-		l.share.Take(now)
-		if l.o.Rate.N > 0 {
-			l.talk.untold++
-		}
-		l.hand(permit{sent: now, share: true})
-	}
-}
-
-// tell calls Options.Away and Options.Differ when that has changed.
-func (l *Limiter) tell() {
-	l.mu.Lock()
-	t := &l.talk
-	away, err, differ := t.away, t.err, t.differ
-	changed, differs := away != t.toldAway, fmt.Sprint(differ) != fmt.Sprint(t.toldDiffer)
-	t.toldAway, t.toldDiffer = away, differ
-	l.mu.Unlock()
-	if changed && l.o.Away != nil {
-		l.o.Away(err)
-	}
-	if differs && l.o.Differ != nil {
-		l.o.Differ(differ)
 	}
 }

@@ -10,9 +10,9 @@ local w = tonumber(ARGV[6])        -- in any interval of this length
 local slots = tonumber(ARGV[7])    -- so many dials under way; 0: no limit
 local keep = tonumber(ARGV[8])     -- the lease of a slot
 local lag = tonumber(ARGV[9])      -- until all processes have noticed that Redis is back
-local round = tonumber(ARGV[10])   -- the dials that are free are shared by the processes that come within this time
-local longest = tonumber(ARGV[11]) -- a process comes back after this time at the latest
-local per = tonumber(ARGV[12])     -- what w is to be without the slack
+local limits = ARGV[10]            -- n, what w is to be without the slack, and slots; for users
+local round = n > 0 and math.floor(math.min(math.max(w / 20, 10000), 250000)) or 50000 -- free dials are shared by the processes that come within this time
+local longest = 5000000            -- a process comes back after this time at the latest
 local alarm = (keep - lag) / 2     -- after so long a silence, leases may end before their processes are back
 if slots > 0 then longest = math.min(longest, alarm / 2) end
 
@@ -26,7 +26,7 @@ local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
 -- What the server knows. If it is another one than before, or was emptied, it does not know the dials of the last window, and the
 -- processes that could not ask may still begin dials by themselves. So it lets none begin until that is over.
 local m = redis.call('HMGET', state, 'run', 'now', 'skew', 'opens', 'log', 'total', 'window', 'limits', 'other', 'otherAt')
-local limits, other, otherAt = int(n) .. ' ' .. int(per) .. ' ' .. int(slots), '', 0 -- of this process, of another one, and when it has asked
+local other, otherAt = '', 0 -- the limits of another process, and when it has asked
 local now, skew, opens, log, total, window = raw, 0, 0, '', 0, w
 local holders = redis.call('HLEN', held)
 if m[1] ~= run or holders ~= redis.call('ZCARD', lease) or (holders == 0 and tonumber(m[6]) > 0)
@@ -157,5 +157,5 @@ for i = 1, #times, step do
 end
 redis.call('HSET', state, 'run', run, 'now', int(now), 'skew', int(skew), 'opens', int(opens), 'log', table.concat(parts, ' '), 'total', total, 'window', int(window),
   'limits', limits, 'other', other, 'otherAt', int(otherAt))
-local on, oper, oslots = string.match(other, '(%d+) (%d+) (%d+)')
-return { granted, back, now, math.max(0, opens - now), used, total, tonumber(on) or 0, tonumber(oper) or 0, tonumber(oslots) or 0 }
+-- times in nanoseconds
+return string.format('%.0f %.0f000 %.0f000 %.0f000 %q', granted, back, now, math.max(0, opens - now), other)
