@@ -74,6 +74,28 @@ func TestTheSharesGoOnWhileRedisForgets(t *testing.T) {
 	}
 }
 
+// The window is shorter than the time between two requests while Redis forgets, so that all silences of the
+// processes look like outages.
+func TestRedisTakesOverAgainAfterForgettingWithShortWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := newServer(), hundred()
+		o.Rate, o.Local.N = budget.Window{N: 10, Per: 100 * time.Millisecond}, 2
+		f := newFleet(t, 3, s, o)
+		ended := make(chan struct{})
+		go func() { defer close(ended); f.dial(t.Context(), 700, 0) }()
+		time.Sleep(4 * time.Second)
+		for range 10 {
+			s.set((*server).flush)
+			time.Sleep(500 * time.Millisecond)
+		}
+		require.ErrorContains(t, f.procs[0].Status().Err, "Redis has lost our keys")
+		time.Sleep(2 * time.Second)
+		require.NoError(t, f.procs[0].Status().Err)
+		<-ended
+		require.LessOrEqual(t, f.most(o.Rate.Per), o.Rate.N)
+	})
+}
+
 // A server that forgets now and then costs a pause, as it always has, and does not count as away.
 func TestAServerThatForgetsTwiceIsNotAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

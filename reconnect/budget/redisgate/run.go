@@ -159,8 +159,8 @@ func (l *Limiter) ask(now time.Time) {
 	if now.Before(t.quiet) || t.slow >= maxSlow { // permits would be void
 		x.want = 0
 	}
-	spent := -1 // number of dials of the share in this window; -1 means that Redis was not away
-	if t.untold > 0 || t.err != nil && t.opens.IsZero() {
+	spent := -1 // number of dials of the share in this window, unless Redis is closed until it is over
+	if t.opens.IsZero() && (t.untold > 0 || t.err != nil) {
 		spent = max(0, min(t.untold, o.Local.N-l.share.Free(now)))
 	}
 	// A process notices that Redis is back within lag: one request came too early, and the next succeeds.
@@ -236,7 +236,7 @@ func (l *Limiter) take(x exchange) {
 	switch next := x.came.Add(x.back + jitter); {
 	case t.err == nil && (void || !t.inQueue):
 		t.next = t.quiet
-	case t.err == nil:
+	case t.err == nil, t.inQueue && next.Before(t.next): // Redis does not miss a process that asks by then
 		t.next = next
 	}
 	for range x.granted {
