@@ -53,6 +53,21 @@ func TestARealReplicaCountsAsAway(t *testing.T) {
 	require.Eventually(t, func() bool { wait(t, l); return !l.Status().Away }, time.Minute, 50*time.Millisecond)
 }
 
+// The server keeps the connections, accepts new ones, and answers none until the test has ended.
+func TestHungRealServerCountsAsAway(t *testing.T) {
+	t.Parallel()
+	s := newRedisServer(t)
+	l := newLimiter(t, s.client(t), patient())
+	wait(t, l)
+	require.NoError(t, s.client(t).ClientPause(t.Context(), 10*time.Minute).Err())
+	for range 3 {
+		wait(t, l)
+	}
+	require.True(t, l.Status().Away)
+	require.ErrorContains(t, l.Status().Err, "no answer in time")
+	require.EqualValues(t, 3, l.Status().Shared)
+}
+
 // All keys are in one slot, so that a cluster accepts the script. Nothing is left but the state.
 func TestAClusterAcceptsTheScript(t *testing.T) {
 	t.Parallel()
