@@ -69,7 +69,9 @@ func (d *dialing[C]) begin(a schedule.Action) {
 // toGate lets x wait at the gate for its host.
 func (d *dialing[C]) toGate(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = true, nil, false, time.Now()
-	d.freeLogin()
+	if d.release != nil {
+		d.freeLogin()
+	}
 	d.s.owner.connecting(d.atGate(), x.host)
 	call(d.s.calls, &hookNames.GateStart, d.s.hooks.Load().GateStart, GateStart{Name: d.s.hooks.name, Host: x.host})
 	x.running = xsync.Go(func() { x.session.leave, x.err = d.s.o.acquire(x.ctx, x.host, d.s.hooks.name) })

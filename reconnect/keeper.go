@@ -234,7 +234,9 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 		k.c.hint.drop(h)
 	}
 	l.clock = uint32(link.Now().Milliseconds()) - l.clock
-	k.c.receiver.settle(l)
+	if k.c.life.o.Resumable {
+		k.c.receiver.settle(l)
+	}
 	l.prepare(&k.c.life.watch)
 	l.Lag(true) // until the hooks have returned, because no goroutine reads l meanwhile
 	defer l.Lag(false)

@@ -64,22 +64,23 @@ const (
 	rotationEvery = 2 * time.Second
 )
 
-// fullAt returns when the burst is complete again, but not a time before now.
-func (p *rotationPace) fullAt(now link.Instant) link.Instant {
-	if full := link.Instant(p.full.Load()); full != 0 {
-		return max(full, now)
-	}
-	return now
-}
-
 // wait returns how long the next rotation has to wait.
 func (p *rotationPace) wait() time.Duration {
-	now := link.Now()
-	return max(p.fullAt(now)-now-(rotationBurst-1)*rotationEvery, 0)
+	full := link.Instant(p.full.Load())
+	if full == 0 {
+		return 0
+	}
+	return max(full-link.Now()-(rotationBurst-1)*rotationEvery, 0)
 }
 
 // began counts a rotation.
-func (p *rotationPace) began() { p.full.Store(int64(p.fullAt(link.Now()) + rotationEvery)) }
+func (p *rotationPace) began() {
+	now, full := link.Now(), link.Instant(p.full.Load())
+	if full == 0 { // now may be negative
+		full = now
+	}
+	p.full.Store(int64(max(full, now) + rotationEvery))
+}
 
 func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	at := time.Now()
@@ -172,7 +173,7 @@ func (r *replacement) begin() {
 		r.c.state.rotating(&r.next.seat) // under mu, because inherits needs the successor's status
 	}
 	if what == handover.BeginDial {
-		r.ctx, r.next.origin.cancel = context.WithCancel(&r.c.life.Context)
+		r.ctx, r.next.origin.cancel = xsync.Child(&r.c.life.Context)
 	}
 	r.unlock()
 	if what == handover.BeginNothing {

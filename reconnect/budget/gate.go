@@ -115,9 +115,11 @@ func (g *Gate) AcquireAs(ctx context.Context, host, name string) (done func(back
 			return nil, context.Cause(ctx)
 		}
 	}
-	free, err := g.limit(ctx, host, x)
-	if err != nil {
-		return nil, err
+	free := func() {}
+	if g.o.Limiter != nil {
+		if free, err = g.limit(ctx, host, x); err != nil {
+			return nil, err
+		}
 	}
 	var once sync.Once
 	return func(v backoff.Verdict, err error) {
@@ -132,9 +134,6 @@ func (g *Gate) AcquireAs(ctx context.Context, host, name string) (done func(back
 // back. Unless the Limiter lets x pass, limit gives the place of x back, also when
 // the Limiter panics or ends the goroutine.
 func (g *Gate) limit(ctx context.Context, host string, x *dial) (free func(), err error) {
-	if g.o.Limiter == nil {
-		return func() {}, nil
-	}
 	passed := false
 	defer func() {
 		if !passed {
@@ -154,7 +153,9 @@ func (g *Gate) join(host string, x *dial) {
 	}
 	d := g.lines[host]
 	if d == nil {
-		g.forget()
+		if len(g.lines) >= max(g.sweep, sweepAt) {
+			g.forget()
+		}
 		var r *rand.Rand
 		if g.o.Rand != nil {
 			r = rand.New(g.o.Rand)
@@ -236,12 +237,9 @@ func (g *Gate) end(d *hostLine, x *dial, v backoff.Verdict, err error) {
 // sweepAt is how many hosts there may be before idle ones are forgotten.
 const sweepAt = 64
 
-// forget forgets the hosts that are idle. It looks only when their number has doubled
+// forget forgets the hosts that are idle. It is called only when their number has doubled
 // since the last time, so that a new host costs O(1).
 func (g *Gate) forget() {
-	if len(g.lines) < max(g.sweep, sweepAt) {
-		return
-	}
 	now := time.Now()
 	maps.DeleteFunc(g.lines, func(_ string, d *hostLine) bool { return d.line.Idle(now) })
 	g.sweep = max(sweepAt, 2*len(g.lines))
