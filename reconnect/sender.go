@@ -59,16 +59,44 @@ func (s *sender) ready() *link.Link {
 	return l
 }
 
-// by returns the link by which a message for a session may be written, nil if there is none. Session 0 is any.
-func (s *sender) by(session uint64) *link.Link {
+// phase is what a message that is to be written finds.
+type phase uint8
+
+const (
+	phaseReady   phase = iota // a link for it
+	phaseBetween              // none, because the session was closed so that another can take its place
+	phaseNone                 // none
+)
+
+// linkFor returns the link by which a message for session may be written, or nil, and what that means. Session 0
+// is any.
+func (s *sender) linkFor(session uint64) (*link.Link, phase) {
+	bridging := s.life.Bridging.Load() // before the link: it is set before the old session ends
 	l := s.ready()
-	if session == 0 || l == nil || l.Session == session {
-		return l
+	if l != nil && session != 0 && l.Session != session {
+		if l = s.old.Load(); l != nil && (l.Session != session || l.Lost()) {
+			l = nil
+		}
 	}
-	if old := s.old.Load(); old != nil && old.Session == session && !old.Lost() {
-		return old
+	switch {
+	case l != nil:
+		return l, phaseReady
+	case bridging || s.life.Bridging.Load(): // it is cleared once the next session is there
+		return nil, phaseBetween
 	}
-	return nil
+	return nil, phaseNone
+}
+
+// awaitChange waits until changed is closed, or returns why there is nothing to wait for any more.
+func (s *sender) awaitChange(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.life.Done():
+		return net.ErrClosed
+	}
 }
 
 // attach lets messages of Write and of Send be written by l, from the same moment on: otherwise a Send
@@ -78,7 +106,7 @@ func (s *sender) attach(l *link.Link) {
 	defer s.mu.Unlock()
 	s.outbox().Attach(l, func() {
 		if was := s.link.Load(); was != nil && !was.Lost() {
-			s.old.Store(was) // first, so that by finds it all the time
+			s.old.Store(was) // first, so that linkFor finds it all the time
 		}
 		s.link.Store(l)
 	})
@@ -135,8 +163,7 @@ func (c *Conn) AwaitSession(ctx context.Context) (session uint64, err error) {
 func (s *sender) awaitSession(ctx context.Context) (uint64, error) {
 	var changed <-chan struct{}
 	for {
-		bridged := s.life.Bridging.Load()
-		l := s.ready()
+		l, phase := s.linkFor(0)
 		switch {
 		case s.life.Leaving.Load() || s.life.Closed.Load() || s.life.Ended():
 			return 0, net.ErrClosed
@@ -148,17 +175,13 @@ func (s *sender) awaitSession(ctx context.Context) (uint64, error) {
 			return 0, status.Err
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
-		case s.failsFast(ctx) && !s.bridges(bridged):
+		case s.failsFast(ctx) && phase == phaseNone:
 			return 0, s.refusal(ctx)
-		case changed == nil: // look once more, now that no change can be missed
+		case changed == nil: // look again, now that no change can be missed
 			changed = s.life.Changed.Wait()
 			continue
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		case <-s.life.Done():
-		}
+		_ = s.awaitChange(ctx, changed) // the loop finds the error
 		changed = nil
 	}
 }
@@ -207,7 +230,8 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 // mayWait reports whether a Write whose session was lost before it began tries another one:
 // because WhenDown says so, or because that session was replaced.
 func (s *sender) mayWait(ctx context.Context) bool {
-	return !s.failsFast(ctx) || s.life.Bridging.Load() || s.ready() != nil
+	_, phase := s.linkFor(0)
+	return phase != phaseNone || !s.failsFast(ctx)
 }
 
 // failsFast reports whether a Write with ctx does not wait for a session: because WhenDown says so,
@@ -230,33 +254,13 @@ func (s *sender) unwritten(fate Fate, session uint64, err error) error {
 	return &WriteError{Fate: fate, Session: session, Err: err}
 }
 
-// bridges reports whether a message waits though no session is ready. before is life.Bridging from
-// before the caller looked for a session. Both count, because Bridging goes up before the old session
-// ends, and down when the next one is there.
-func (s *sender) bridges(before bool) bool { return before || s.life.Bridging.Load() }
-
-// awaitBridge waits until something changes, while a session was closed so that another can take its place.
-func (s *sender) awaitBridge(ctx context.Context) error {
-	changed := s.life.Changed.Wait()
-	if !s.life.Bridging.Load() {
-		return nil
-	}
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.life.Done():
-		return net.ErrClosed
-	}
-}
-
 // acquire returns the ready link and holds its slot, so that the caller may write; or it
 // returns nil, if the message has to queue.
 func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error) {
+	var changed <-chan struct{}
 	for {
-		bridged := s.life.Bridging.Load()
-		l, q := s.by(session), s.outbox()
+		l, phase := s.linkFor(session)
+		q := s.outbox()
 		switch {
 		case s.life.Leaving.Load() || s.life.Closed.Load():
 			return nil, net.ErrClosed
@@ -266,10 +270,14 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			return nil, outbox.SessionLost(session)
 		case l == nil && session != 0 && s.failsFast(ctx) && s.ready() != nil:
 			return nil, fmt.Errorf("session %d: %w", session, ErrNotReady)
-		case l == nil && s.failsFast(ctx) && s.bridges(bridged):
-			if err := s.awaitBridge(ctx); err != nil {
+		case l == nil && s.failsFast(ctx) && phase == phaseBetween && changed == nil:
+			changed = s.life.Changed.Wait()
+			continue // look again, now that no change can be missed
+		case l == nil && s.failsFast(ctx) && phase == phaseBetween:
+			if err := s.awaitChange(ctx, changed); err != nil {
 				return nil, err
 			}
+			changed = nil
 			continue
 		case l == nil && s.failsFast(ctx):
 			return nil, s.refusal(ctx)
@@ -283,7 +291,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 				return nil, err
 			}
 		}
-		if s.by(session) == l && !s.life.Leaving.Load() {
+		if now, _ := s.linkFor(session); now == l && !s.life.Leaving.Load() {
 			return l, nil
 		}
 		l.Release()
@@ -321,22 +329,20 @@ func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message
 // or w does not wait for another session, l is lost, and no session takes its place.
 func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) error {
 	for {
-		var lost, bridged <-chan struct{}
+		var lost, changed <-chan struct{}
 		switch {
 		case !w.FailFast():
 		case l != nil && !l.Lost():
 			lost = l.Done()
 		default:
-			bridged = s.life.Changed.Wait()
-			before := s.life.Bridging.Load()
-			if next := s.ready(); next != nil {
+			changed = s.life.Changed.Wait()
+			switch next, phase := s.linkFor(0); {
+			case next != nil:
 				l = next
 				continue
-			}
-			switch waits := s.bridges(before); {
-			case !waits && l == nil:
+			case phase == phaseNone && l == nil:
 				return s.state.refusal()
-			case !waits:
+			case phase == phaseNone:
 				return outbox.AsLoss(w.Session(), l.Cause(ErrNotReady))
 			}
 		}
@@ -344,7 +350,7 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 		case <-w.Done():
 			return nil
 		case <-lost:
-		case <-bridged:
+		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.life.Done():
