@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Conn is one message connection. Like a [net.Conn] it takes no contexts: a Read has no deadline, a
-// Write has the limit that the constructor was given, and Close or CloseNow ends both.
+// Conn is one message connection. A Read has no deadline, a Write has the limit that the
+// constructor was given, and Close or CloseNow ends both.
 //
 // One goroutine may read while others write, ping and close. After any error of Read or Write
 // except [ErrBadMessage] and [ErrWoken] the connection has ended, and only CloseNow may be called.
@@ -16,8 +16,7 @@ import (
 // cause ended the connection, Read returns that cause.
 type Conn interface {
 	// Read returns the next whole message, its data appended to buf[:0], or to a new buffer if it
-	// does not fit; the data belongs to the caller. It blocks until a message is complete or the
-	// connection is dead.
+	// does not fit. It blocks until a message is complete or the connection is dead.
 	Read(buf []byte) (Message, error)
 
 	// Write sends one whole message and returns when it has been handed to the kernel. After an
@@ -40,8 +39,7 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// HalfCloser is a Conn whose protocol has no close frame, so that each side can only end its
-// stream.
+// HalfCloser is a Conn whose protocol has no close frame.
 type HalfCloser interface {
 	// CloseWrite ends our direction, after all messages written, and returns when the end has been
 	// handed to the kernel. Read continues, and its [io.EOF] is the peer's reply. If the error is
@@ -49,8 +47,7 @@ type HalfCloser interface {
 	CloseWrite() error
 }
 
-// CloseStarter is a Conn whose protocol has a close frame, and that can be read until the peer
-// replies.
+// CloseStarter is a [Conn] whose protocol has a close frame.
 type CloseStarter interface {
 	// StartClose sends a close frame after all messages written, and returns when it has been
 	// handed to the kernel. Then Write fails with [net.ErrClosed], and Read returns what the peer
@@ -80,8 +77,8 @@ func BinaryMessage(b []byte) Message { return Message{Type: Binary, Data: b} }
 // Type is the type of a message.
 type Type uint8
 
-// The types of messages, as in WebSocket. A protocol without types reads Binary and ignores the
-// type of a written message.
+// The types of messages, as in WebSocket. A protocol without types ignores the type of a written
+// message.
 const (
 	Text   Type = iota + 1 // UTF-8; checked only by a WebSocket with CheckUTF8
 	Binary                 // anything
@@ -91,8 +88,8 @@ const (
 // sent again on another connection.
 var ErrNotWritten = errors.New("not written")
 
-// ErrBadMessage is the error of a Write whose message the Conn rejects, for example for its Type.
-// The error is [ErrNotWritten] too. The connection stays open.
+// ErrBadMessage is the error of a Write whose message the Conn rejects. The error is
+// [ErrNotWritten] too. The connection stays open.
 var ErrBadMessage = errors.New("bad message")
 
 // checkType refuses a message that is neither Text nor Binary.

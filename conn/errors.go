@@ -72,10 +72,8 @@ func redactAdvice(reason string) string {
 // CloseCode returns e.Code.
 func (e *CloseError) CloseCode() int { return e.Code }
 
-// ProtocolError is the error of Read when the peer has violated the protocol, for example by an
-// invalid header, corrupt compression, or, with [WebSocketOptions].CheckUTF8, text that is not
-// UTF-8. It is also the error of a handshake in which the server has accepted an extension that was
-// not offered.
+// ProtocolError is the error of Read when the peer has violated the protocol. It is also the error
+// of a handshake in which the server has accepted an extension that was not offered.
 type ProtocolError struct {
 	Err  error // what was wrong
 	code int   // for CloseCode; 0: 1002
@@ -95,8 +93,7 @@ func (e *ProtocolError) CloseCode() int {
 	return e.code
 }
 
-// TooBigError is the error of Read when a message is larger than ReadLimit. backoff.Classify treats
-// it like the close code 1009, because the server will probably send the message again.
+// TooBigError is the error of Read when a message is larger than ReadLimit.
 type TooBigError struct {
 	Limit int64 // in bytes
 }
@@ -109,7 +106,7 @@ func (e *TooBigError) Error() string {
 func (e *TooBigError) CloseCode() int { return codeTooBig }
 
 // SlowMessageError reports that the connection was closed because a message took longer than its
-// limit. It is not a timeout in the sense of [net.Error].
+// limit.
 type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
 	Limit time.Duration // the exceeded limit

@@ -11,23 +11,21 @@ type Follower interface {
 	// ReadWhole returns it, appended to buf[:0], and whole is true. more reports whether something
 	// follows.
 	//
-	// If whole is false, ReadWhole has consumed nothing: call Read next. Something else has arrived
-	// (a control frame, a fragment, or a compressed or larger message), the connection has ended,
-	// or Wake was called. ReadWhole may have written to all of buf.
+	// If whole is false, call Read next: something else has arrived, the connection has ended, or
+	// Wake was called. ReadWhole has consumed nothing then, but may have written to all of buf.
 	ReadWhole(buf []byte) (m Message, more, whole bool)
 
 	// Wake ends a wait, or else the next one: ReadWhole returns, and Read returns ErrWoken if it
 	// waits between two messages, but continues inside a message. Wake may end one wait more than
 	// it should. It does not wait, and is safe for concurrent use.
 	//
-	// Wake sets an expired deadline. So it works only if the net.Conn below is known to be readable
-	// after a deadline: a socket of package net, with or without TLS, or a net.Conn whose method
-	// ReadsOn() bool returns true. (A method NetConn() net.Conn leads to the net.Conn below
-	// another.)
+	// Wake sets an expired deadline, so it works only if the net.Conn below, found by methods
+	// NetConn() net.Conn, is known to be readable after one: a socket of package net, with or
+	// without TLS, or a net.Conn whose method ReadsOn() bool returns true.
 	Wake()
 
 	// Woken reports whether Wake has ever ended a wait of this connection. Until then ReadWhole
-	// must not wait, because Wake may be unable to end that wait.
+	// must not wait, because Wake may be unable to end it.
 	Woken() bool
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Framed is a [Conn] over any [net.Conn]. It has no ping: to learn whether the peer is alive, send
-// a message that it answers. In a burst Read reads ahead, 64 KiB at a time.
+// a message that it answers.
 type Framed struct {
 	wired
 	framer  Framer
@@ -32,13 +32,12 @@ var _ interface {
 	HalfCloser
 } = (*Framed)(nil)
 
-// NewFramed returns nc as a Conn whose messages f delimits, under the limits of o, which may be
-// nil. From now on nc belongs to the Framed. An error names the invalid option, and leaves nc
-// alone.
+// NewFramed returns nc as a Conn whose messages f delimits, under the limits of o. From now on nc
+// belongs to the Framed. An error names the invalid option, and leaves nc alone.
 //
 // nc may be a [crypto/tls.Conn], or anything with a method NetConn() net.Conn that returns the
-// connection below. CloseNow closes the lowest connection first, as [Wire.Cut] does. If [Wire.Tap]
-// has made that, every byte counts as a sign of life; otherwise only decrypted bytes do.
+// connection below. CloseNow closes the lowest one first. Unless [Wire.Tap] has made that, only
+// decrypted bytes count as signs of life.
 func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 	switch {
 	case nc == nil:
@@ -175,10 +174,10 @@ func (c *Framed) BeforeBlock(f func()) bool {
 }
 
 // Close implements [Conn]. It ignores the code and the reason. After the message in progress, Close
-// ends our direction (by CloseWrite, which [net.TCPConn] and [crypto/tls.Conn] have), and waits
-// until the peer ends its direction or ctx is done. A nil error means that the peer has ended it.
-// Messages that arrive meanwhile are discarded, except for one that a Read is waiting for. If nc
-// has no CloseWrite, or ctx is already done, Close is CloseNow.
+// ends our direction by CloseWrite, and waits until the peer ends its direction or ctx is done. A
+// nil error means that the peer has ended it. Messages that arrive meanwhile are discarded, except
+// for one that a Read is waiting for. If nc has no CloseWrite, or ctx is already done, Close is
+// CloseNow.
 func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
 	return c.wire.close(ctx, nil, c.closeHandshake)
 }

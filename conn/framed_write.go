@@ -7,19 +7,17 @@ import (
 )
 
 // Write implements [Conn]. If the message is larger than 64 KiB, the Framer allocates a copy. One
-// message is one Write of the net.Conn. A message that the Framer rejects is [ErrBadMessage].
+// message is one Write of the net.Conn.
 //
 // The error is [ErrNotWritten] if the net.Conn reports that it has written nothing, over TLS too,
-// because the peer cannot decrypt a partial record. After this error too the connection is closed,
-// because the peer would take the next bytes for the rest of the message.
+// because the peer cannot decrypt a partial record. After this error too the connection is closed.
 func (c *Framed) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
 }
 
 // WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
-// reaches this size, are one Write of the net.Conn, under one WriteTimeout. Other goroutines may
-// write between two such Writes.
+// reaches this size, are one Write of the net.Conn, under one WriteTimeout.
 func (c *Framed) WriteBatch(ms []Message) (n int, err error) {
 	for n < len(ms) && err == nil {
 		var some int

@@ -6,9 +6,8 @@ import (
 	"io"
 )
 
-// Framer delimits messages in a byte stream. [Lines] and [LengthPrefix] are Framers. One value
-// serves any number of connections concurrently, so it holds no state: bytes after a message stay
-// in the reader.
+// Framer delimits messages in a byte stream. One value serves any number of connections
+// concurrently, so it holds no state.
 type Framer interface {
 	// AppendFrame appends message in its frame to dst, and returns the result. It keeps neither. An
 	// error means that the message can never be sent; Write returns it as [ErrBadMessage].
@@ -20,9 +19,8 @@ type Framer interface {
 	//
 	// As soon as ReadFrame knows that a message is larger than limit, in bytes, it returns
 	// &TooBigError{limit}. It does not allocate memory for a length that it has only read (see
-	// [ReadBody]). It returns an error of r as it is or wrapped, including io.EOF: Framed knows
-	// whether the stream ended inside a message. Any other error means that the peer violated the
-	// protocol, and becomes a [ProtocolError].
+	// [ReadBody]). It returns an error of r as it is or wrapped, including [io.EOF]. Any other
+	// error means that the peer violated the protocol, and becomes a [ProtocolError].
 	ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 }
 

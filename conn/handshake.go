@@ -7,11 +7,10 @@ import (
 	"net/http"
 )
 
-// Transport returns rt with a body of its own for a 101 response, so that a [WebSocket] can take
-// the connection over from coder/websocket. It negotiates compression from the offer in the
-// request: the returned response has no Sec-WebSocket-Extensions, and the error is a
-// [ProtocolError] if the server has accepted what was not offered. Other responses pass unchanged.
-// A nil rt is [http.DefaultTransport].
+// Transport returns rt with a body of its own for a 101 response, so that a WebSocket can take the
+// connection over. It negotiates compression from the offer in the request: the returned response
+// has no Sec-WebSocket-Extensions. Other responses pass unchanged. A nil rt is
+// [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
 		rt = http.DefaultTransport

@@ -8,16 +8,14 @@ import (
 	"fmt"
 )
 
-// LengthPrefix is a [Framer] for messages preceded by their length, in big-endian order. The zero
-// value has a prefix of 4 bytes. A Write fails with [ErrBadMessage] if the length does not fit into
-// the prefix.
+// LengthPrefix is a [Framer] for messages preceded by their length, in big-endian order. A Write
+// fails with [ErrBadMessage] if the length does not fit into the prefix.
 type LengthPrefix struct {
 	// Size is the number of bytes in the prefix: 1, 2 or 4. Default: 4.
 	Size int
 
-	// Varint selects a prefix of 1 to 10 bytes, as many as the number needs: the unsigned LEB128 of
-	// Protocol Buffers and [binary.AppendUvarint]. Size must not be set then. Default: a fixed
-	// size.
+	// Varint selects a prefix of 1 to 10 bytes, the unsigned LEB128 of Protocol Buffers and
+	// [binary.AppendUvarint]. Size must not be set then.
 	Varint bool
 }
 

@@ -33,18 +33,16 @@ type WebSocketOptions struct {
 	Limits
 
 	// CheckUTF8 rejects a Text message, or the reason of a close frame, that is not UTF-8 (RFC
-	// 6455, section 8.1): Read returns no byte of it but a [ProtocolError], the peer gets a close
-	// frame with the code 1007, and the connection ends. Written messages are not checked.
+	// 6455, section 8.1): Read returns no byte of it but a [ProtocolError]. Written messages are
+	// not checked.
 	//
-	// Set it if your decoder does not check: encoding/json replaces invalid bytes by U+FFFD. The
-	// cost is about 0.1 ns per byte for ASCII, and 1 ns for other text. Not used on js, where the
-	// browser checks. Default: off.
+	// Set it if your decoder does not check: encoding/json replaces invalid bytes by U+FFFD. Not
+	// used on js, where the browser checks.
 	CheckUTF8 bool
 
-	// Redact returns what the text of a [CloseError] shows of the peer's reason; its field Reason
-	// is not changed. Read calls it at most once per connection, and it must not wait. A
-	// dialer.WebSocket passes it the reason without the secrets of the dial. Default: the whole
-	// reason.
+	// Redact returns what the text of a [CloseError] shows of the peer's reason. Read calls it at
+	// most once per connection, and it must not wait. A dialer.WebSocket passes it the reason
+	// without the secrets of the dial. Default: the whole reason.
 	Redact func(reason string) string
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // Lines is a [Framer] for messages that are lines. Each message is the text before a line feed; an
-// empty line is an empty message. A last line without a line feed is not delivered. The zero value
-// writes LF and reads both LF and CRLF.
+// empty line is an empty message. A last line without a line feed is not delivered. Both LF and
+// CRLF are read.
 //
 // A Write fails with [ErrBadMessage] if the message contains a line feed, is longer than Limit, or
 // ends in a CR.

@@ -22,21 +22,18 @@ import (
 // From now on c belongs to the NetConn. A goroutine reads c until Close, at most one message ahead
 // of the stream. So pings stay unanswered once a message waits to be read.
 //
-//   - Read returns the data of the messages, of whatever type, as one stream. It returns [io.EOF] if
-//     the peer has ended the stream on purpose: by a close frame with the code 1000 or 1001 or
-//     without a code, or, if c is a [HalfCloser], by the end of its direction. After any other end
-//     it returns the error of c.
+//   - Read returns the data of the messages, of whatever type, as one stream. It returns [io.EOF]
+//     after a close frame with the code 1000 or 1001 or without a code, or, if c is a [HalfCloser],
+//     after the end of the peer's direction. After any other end it returns the error of c.
 //   - Write sends p as one message of type t, unless p is empty. If a client writes one packet by
 //     several calls, other goroutines must not write between them: paho.golang ensures that for TCP
 //     only, and needs packets.NewThreadSafeConn around a NetConn.
-//   - A deadline ends the call, not the connection: the next Read returns what has arrived. A Write
-//     that waited for another Write returns 0 and [os.ErrDeadlineExceeded]. A Write whose message was
-//     being written returns len(p) and os.ErrDeadlineExceeded: the message is written completely
-//     later, or c ends.
+//   - A deadline ends the call with [os.ErrDeadlineExceeded], not the connection. The next Read
+//     returns what has arrived. A Write that waited for another Write returns 0, and one whose
+//     message was being written returns len(p): the message is written completely later, or c ends.
 //   - Close ends every call with [net.ErrClosed], sends a close frame with the code 1000 after what
 //     was written, and waits for the reply, 1 s at most. Later calls of Close return net.ErrClosed.
-//   - LocalAddr and RemoteAddr return what c returns, if it has these methods. The text of an
-//     unknown address is "unknown".
+//   - LocalAddr and RemoteAddr return those of c, or an address with the text "unknown".
 func NetConn(c Conn, t Type) net.Conn {
 	n := &netConn{
 		conn: c, kind: t,

@@ -16,9 +16,8 @@ import (
 type Split struct {
 	// Func returns the first part of the rest of a frame, as [bufio.ScanLines], [ScanRecords] and
 	// [ScanArray] do. Its argument atEOF is always true, and it must not keep data. Empty parts are
-	// skipped, and a frame may have no part. A part that lies in the frame is not copied. If Func
-	// returns an error, or neither an advance nor a part, Read returns a [ProtocolError] after the
-	// parts before it.
+	// skipped, and a frame may have no part. If Func returns an error, or neither an advance nor a
+	// part, Read returns a [ProtocolError] after the parts before it.
 	Func bufio.SplitFunc
 
 	// Parts is the maximum number of parts in a frame, including empty ones. One more is a
@@ -40,8 +39,8 @@ func (s Split) Validate() error {
 }
 
 // NewSplit returns a Conn that splits the messages of c, which now belongs to the result. The
-// result is a [Transport] if c is one, a [Pinger] if c is one, and no [HalfCloser]. Its method
-// Unwrap() Conn returns c. The parts of a frame share its memory, which lives as long as any part. An error names
+// result is a [Transport] or a [Pinger] if c is one, and no [HalfCloser]. Its method Unwrap() Conn
+// returns c. The parts of a frame share its memory, which lives as long as any part. An error names
 // the invalid field of s, and leaves c alone.
 func NewSplit(c Conn, s Split) (Conn, error) {
 	if err := s.Validate(); err != nil {

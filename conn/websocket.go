@@ -28,11 +28,11 @@ var _ interface {
 	Transport
 } = (*WebSocket)(nil)
 
-// NewWebSocket returns the connection of ws as a Conn, under the limits of o, which may be nil. ws
-// must have been dialed through Tap and Transport of w. It is closed to free its memory: its
-// callbacks OnPingReceived and OnPongReceived are no longer called, and its CompressionThreshold
-// has no effect. An error reports that w is not the Wire of ws, or names the invalid option, and
-// leaves ws alone.
+// NewWebSocket returns the connection of ws as a Conn, under the limits of o. ws must have been
+// dialed through Tap and Transport of w. It is closed to free its memory: its callbacks
+// OnPingReceived and OnPongReceived are no longer called, and its CompressionThreshold has no
+// effect. An error reports that w is not the Wire of ws, or names the invalid option, and leaves ws
+// alone.
 //
 // Read answers pings and close frames. No reply waits for a Write, and none makes Read wait.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket, error) {
@@ -99,8 +99,7 @@ func (c *WebSocket) sendClose(code int, reason string) error {
 // the message in progress, 5 s until the close frame is written and 5 s for the reply. If ctx is
 // already done, Close is CloseNow. The reason is truncated to 123 bytes. A code that may not be
 // sent (RFC 6455, section 7.4) is an error, but the connection is closed too. Messages that arrive
-// before the reply are discarded, except for one that a Read is receiving; use StartClose to read
-// them.
+// before the reply are discarded, except for one that a Read is receiving.
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -19,7 +19,7 @@ import (
 //
 // A failed write does not end Read, because the peer's close frame may still arrive. But once a
 // ping received after the failure could not be answered, Read continues only as long as something
-// arrives within 1 s each time, without a total limit, and then returns the error of the write.
+// arrives within 1 s each time, and then returns the error of the write.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
 // ReadBuffer implements [Transport]. The size, at most the read limit, is known for a message that

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Wire joins a [WebSocket] or a [Framed] to the connection under it. It records when bytes arrive,
-// and can close the connection at any stage. The zero value is ready to use. Make a Wire for each
-// dial attempt; it must not be copied or reused.
+// Wire joins a [WebSocket] or a [Framed] to the connection under it. The zero value is ready to
+// use. Make a Wire for each dial attempt; it must not be copied or reused.
 //
 // Put Tap around the raw connection, under TLS. For a WebSocket, also put Transport around the
 // http.RoundTripper that makes the handshake, and pass the Wire to [NewWebSocket]; [NewFramed]
@@ -45,9 +44,8 @@ type top interface {
 	CloseNow() error
 }
 
-// Tap returns nc as a connection whose bytes count as signs of life when they are read. Above TLS,
-// a partial record would not be seen. If Cut was called before, nc is closed immediately. Closing
-// the returned connection closes nc.
+// Tap returns nc as a connection whose bytes count as signs of life when they are read. If Cut was
+// called before, nc is closed immediately. Closing the returned connection closes nc.
 //
 // A second call closes the connection that was tapped before: tap the winner of a race, not each
 // runner.
@@ -63,10 +61,8 @@ func (w *Wire) Tap(nc net.Conn) net.Conn {
 	return t
 }
 
-// Cut closes the raw connection, now or as soon as there is one, which unblocks every reader and
-// writer. It may be called at any stage, any number of times, and concurrently. Cut never waits for
-// the network: it closes the lowest connection found by NetConn() first, because closing TLS may
-// wait.
+// Cut closes the raw connection, now or as soon as there is one. It is safe for concurrent use, and
+// may be called repeatedly. Cut never waits for the network.
 func (w *Wire) Cut() {
 	w.cut.Store(true)
 	if t := w.tap.Load(); t != nil {
