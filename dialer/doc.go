@@ -15,8 +15,7 @@
 //     answer costs 250 ms, a name server that answers for only one family 50 ms. An endpoint that
 //     does not answer keeps no other from being tried: see [WebSocket.Dial].
 //  4. A redirect is not followed: it is an error that names the host, which gets no header and no
-//     query. A response header has at most 64 KiB. For an advised address see
-//     [WebSocket.FollowHint].
+//     query. A response header has at most 64 KiB.
 //  5. No error text holds a secret of the dial, even if a peer or a callback repeats it. Secrets are
 //     the user and query of each URL (yours, of Prepare, and advised), the login for a proxy, the
 //     subprotocols, and header values except Host, Origin and User-Agent. "..." replaces any 8
@@ -24,8 +23,7 @@
 //     escaped as in a URL, JSON or Go. The scheme, host and path of a URL are shown. Text from a
 //     peer is quoted and truncated. This also holds for the text of a [conn.CloseError] of the
 //     connection, but not for its Reason, and not for what an [Error].Err wraps.
-//  6. A rejection by a proxy is a [ProxyError], and asks for no new credentials. A [Framed] and a
-//     [Dialer] use no proxy.
+//  6. A rejection by a proxy is a [ProxyError]. A [Framed] and a [Dialer] use no proxy.
 //  7. If a callback among the options panics, Dial panics after cleaning up, with an error whose
 //     text has the first panic's value and stack. If it calls runtime.Goexit, the attempt fails; but
 //     a Dialer calls Policy, Classify, Gate, Budget, Rand and OnProgress on the goroutine of

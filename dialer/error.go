@@ -20,13 +20,11 @@ import (
 //
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
-// and never shows a secret: see the package documentation. Text from a server is truncated at 256
-// bytes. The first line of a short text or JSON from a rejecting server is included, such as "401
-// Unauthorized: "token expired"".
+// Text from a server is truncated at 256 bytes. The first line of a short text or JSON from a
+// rejecting server is included, such as "401 Unauthorized: "token expired"".
 //
 // An Error with a StatusCode or a RetryAfter unwraps to an error with the methods StatusCode() int
-// and RetryAfter() (time.Duration, bool), for package backoff, which unwraps to Err. If a proxy
-// failed, Err is a *ProxyError.
+// and RetryAfter() (time.Duration, bool), for package backoff, which unwraps to Err.
 type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a Framed tcp://host:port or tls://host:port
 	StatusCode int           // of the handshake response, 101 if that was invalid, or 0 without a response
@@ -52,7 +50,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("dial %d endpoints: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// Unwrap returns Err, or an error that unwraps to it: see Error.
+// Unwrap returns Err, or an error that unwraps to it.
 func (e *Error) Unwrap() error {
 	switch {
 	case e.StatusCode == 0 && e.RetryAfter == 0:

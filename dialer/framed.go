@@ -38,8 +38,7 @@ type Framed struct {
 
 	TCP TCPOptions // the options of the socket; not used with a DialContext
 
-	// DialContext makes the connection, as in [WebSocket]. A connection without CloseWrite cannot
-	// be half-closed: see [conn.Framed.Close].
+	// DialContext makes the connection, as in [WebSocket].
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	ConnectTimeout   time.Duration // limits name lookup and TCP

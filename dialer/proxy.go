@@ -36,7 +36,7 @@ func (e *ProxyError) Unwrap() error { return e.Err }
 // Verdict returns the verdict for [backoff.Classify], which never asks for new credentials
 // (ClassRefresh) and never ends a connection for good (ClassStop). Its class depends on the status:
 //
-//   - 401, 403, 407: Slow, because a person must fix it
+//   - 401, 403, 407: Slow
 //   - 429, 503, 504: Overload
 //   - any other: Retry
 //   - 0: Slow for a SOCKS5 proxy that rejects our login or our request; otherwise the class of Err,

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TCPOptions are the options of a TCP connection. The zero value is right for most programs.
+// TCPOptions are the options of a TCP connection. The zero value has the defaults.
 type TCPOptions struct {
 	// KeepAlive configures the kernel's probing of an idle connection, which finds a dead peer only
 	// while no data is unacknowledged. Zero means on, with 15 s idle, 15 s between probes and 9
@@ -26,8 +26,8 @@ type TCPOptions struct {
 	// a live peer's receive window is full counts too. Linux only. Negative means the kernel's own
 	// time, about 15 minutes.
 	//
-	// Default in [WebSocket] and [Framed]: that minimum, which is 45 s, so that a lost message is
-	// noticed soon. With a WriteTimeout of more than 45 s, set UserTimeout too.
+	// Default in [WebSocket] and [Framed]: that minimum, which is 45 s. With a WriteTimeout of more
+	// than 45 s, set UserTimeout too.
 	//
 	// Default in [Dialer]: the kernel's own time, because a database may hold back a COPY while it
 	// waits for a lock.

@@ -38,23 +38,20 @@ type WebSocket struct {
 	// Prepare may change the URL and the header before each endpoint is dialed and a socket is
 	// opened, for example to make new credentials. ctx is done when the attempt ends or
 	// HandshakeTimeout is over. With Prepare a rejection by 401 or 403 is a [backoff.ClassRefresh],
-	// after which a supervisor dials again within a second, and [backoff.AttemptFrom] of ctx has
-	// Refresh set. An error of Prepare ends the attempt, and is printed without the URL in a
-	// [url.Error] and the secrets in the Request. If a supervisor has a Gate and the URL is at
-	// another host, Prepare is called again when the gate has admitted that host. It is called
-	// concurrently if Dial is. Default: none.
+	// and in the next attempt [backoff.AttemptFrom] of ctx has Refresh set. An error of Prepare
+	// ends the attempt, and is printed without the URL in a [url.Error] and the secrets in the
+	// Request. If a supervisor has a Gate and the URL is at another host, Prepare is called again
+	// when the gate has admitted that host. It is called concurrently if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
 	// FollowHint reports whether an address that a server has advised, [backoff.Attempt].URL, may
 	// be dialed although no URL has its host, such as the resume_gateway_url of Discord. An address
 	// with the scheme, host and port of a URL is dialed without asking. It replaces the whole URL,
-	// with path and query, for one Dial, which tries no other endpoint. If it is not followed, a
-	// supervisor calls Trace.AddressIgnored.
+	// with path and query, for one Dial, which tries no other endpoint.
 	//
-	// A foreign host gets nothing that proves who you are: neither Header nor a client certificate.
-	// Prepare is called with an empty header and the advised URL, and must not add a credential
-	// that is meant for another host. Subprotocols are offered. Default: no foreign host is
-	// followed, because a server, or an attacker in its place, could send clients anywhere.
+	// A foreign host gets neither Header nor a client certificate. Prepare is called with an empty
+	// header and the advised URL, and must not add a credential that is meant for another host.
+	// Subprotocols are offered. Default: no foreign host is followed.
 	FollowHint func(to *url.URL) bool
 
 	// Subprotocols are offered to the server, the best first. It may choose none: see
@@ -70,11 +67,11 @@ type WebSocket struct {
 	TLS *tls.Config
 
 	// Compression is the mode of permessage-deflate (RFC 7692), if the server agrees.
-	// websocket.CompressionContextTakeover compresses better, but each connection then holds memory
-	// for its lifetime: about 1.2 MB from the first message of 128 bytes or more that it sends, and
-	// up to 32 KiB of received messages. A server that responds with a parameter that was not
-	// offered (RFC 7692, section 7.1), such as client_max_window_bits, is rejected, and needs
-	// CompressionDisabled, the default.
+	// websocket.CompressionContextTakeover compresses better, but each connection then holds about
+	// 1.2 MB from the first message of 128 bytes or more that it sends, and up to 32 KiB of
+	// received messages. A server that responds with a parameter that was not offered (RFC 7692,
+	// section 7.1), such as client_max_window_bits, is rejected, and needs CompressionDisabled, the
+	// default.
 	Compression websocket.CompressionMode
 
 	// Proxy chooses the proxy for each attempt, as in [http.Transport]: an http, https, socks5 or
@@ -98,14 +95,13 @@ type WebSocket struct {
 
 	// HandshakeTimeout limits TLS and the upgrade in each attempt, per endpoint, from the end of
 	// connecting. Default: 30 s, or none under a supervisor, which keeps a hanging handshake and
-	// dials concurrently (see package reconnect).
+	// dials concurrently.
 	HandshakeTimeout time.Duration
 
 	// Conn has the options of the opened connections.
 	Conn conn.WebSocketOptions
 
-	// Split splits frames that hold several messages, each of which a reconnect.Conn, its layers
-	// and OnSession then get as a message of its own. Default: a frame is a message.
+	// Split splits frames that hold several messages. Default: a frame is a message.
 	Split conn.Split
 
 	// Rand draws the order of endpoints and addresses. It is used under a lock. Default:
@@ -123,9 +119,8 @@ type Request struct {
 	Header http.Header // never nil; a copy that belongs to this handshake
 }
 
-// Dial returns a new [conn.WebSocket], or with Split a Conn whose method Unwrap returns it (see
-// [conn.NewSplit]). When ctx is done, at any stage, Dial returns the cause of ctx. A failure is an
-// [*Error].
+// Dial returns a new [conn.WebSocket], or with Split a Conn whose method Unwrap returns it. When
+// ctx is done, at any stage, Dial returns the cause of ctx. A failure is an [*Error].
 //
 // With several endpoints a Dial is a round: it tries each at most once, in a shuffled order, until
 // one answers:
@@ -137,13 +132,11 @@ type Request struct {
 //     10 minutes. A rejection, such as 503, is an answer.
 //   - Connecting to an endpoint that has not answered yet, or not since it was too slow, may take at
 //     most 2 s while there is another endpoint that is not tried last for that reason.
-//   - If all endpoints fail, the most hopeful error decides what the [*Error] means, by its class of
-//     [backoff.Classify]: Overload first, because an overloaded server needs longer waits; then
-//     Retry, Refresh, Slow, and Stop only if every endpoint says so.
+//   - If all endpoints fail, the most hopeful error decides what the [*Error] means, by its class
+//     of [backoff.Classify]: Overload first, then Retry, Refresh, Slow, and Stop only if every
+//     endpoint says so.
 //   - RetryAfter is the shortest if all endpoints asked for one, and otherwise 0.
 //   - An endpoint that wants new credentials gets them in the next Dial.
-//
-// An advised address may replace a round: see FollowHint.
 func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
 	c, err := d.dialFrames(ctx, d.setup())
 	if err != nil || d.Split.Func == nil {
@@ -167,8 +160,7 @@ func (d *WebSocket) dialFrames(ctx context.Context, e *endpoints) (conn.Conn, er
 func (d *WebSocket) Validate() error { return d.setup().err }
 
 // Host returns the host and port of the endpoint, or of all endpoints, sorted and joined by commas,
-// or "" if an option is invalid. If Prepare or an advised address sends a dial to another host, a
-// supervisor is notified: see [backoff.Attempt].Host.
+// or "" if an option is invalid.
 func (d *WebSocket) Host() string { return d.setup().hosts() }
 
 // Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and joined
