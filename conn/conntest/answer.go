@@ -12,7 +12,6 @@ import (
 type Answer = func(w http.ResponseWriter, r *http.Request)
 
 // Status responds with an HTTP status, a header, which may be nil, and the status text as the body.
-// A status of 200 imitates an ordinary page.
 func Status(code int, header http.Header) Answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		maps.Copy(w.Header(), header)

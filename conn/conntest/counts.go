@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Count counts dials and connections. A connection is open until its dialer closes it, even if the
-// network or the server has ended it.
+// Count counts dials and connections.
 type Count struct {
 	Dialing    int // attempts in progress
 	MaxDialing int // maximum of Dialing
@@ -45,12 +44,12 @@ func (n *Network) known(addr string) *counts {
 	return cmp.Or(n.counts[addr], new(counts))
 }
 
-// Conns returns the live connections to addr, oldest first. See [Pipe.Live].
+// Conns returns the live connections to addr, oldest first.
 func (n *Network) Conns(addr string) []*Pipe {
 	return slices.DeleteFunc(n.held(addr), func(p *Pipe) bool { return !p.Live() })
 }
 
-// Unclosed returns the connections, live or not, of which an end was not closed by its owner.
+// Unclosed returns the connections of which an end was not closed by its owner.
 func (n *Network) Unclosed() []*Pipe { return n.held("") }
 
 // held returns the connections to addr that have an open end, the oldest first; "" is
@@ -71,7 +70,7 @@ func (n *Network) held(addr string) []*Pipe {
 }
 
 // Peak returns the largest number of times within any window, its end excluded. The times must be
-// in order, as from [Network.Dials].
+// in order.
 func Peak(times []time.Time, window time.Duration) int {
 	peak, first := 0, 0
 	for i, t := range times {

@@ -15,10 +15,10 @@
 // The package guarantees:
 //
 //  1. In a synctest bubble every wait is durably blocked, so virtual time passes. Both ends may be
-//     unmodified net/http, crypto/tls and coder/websocket. Make the network inside the bubble.
-//     Outside a bubble all of it works in real time.
-//  2. A fault happens at the instant of the call, and without a fault bytes arrive at the instant of
-//     their write, so a test can assert elapsed time exactly.
+//     unmodified net/http, crypto/tls and coder/websocket. Outside a bubble all of it works in real
+//     time.
+//  2. A fault happens at the instant of the call, and without a fault bytes arrive at the instant
+//     of their write.
 //  3. Nothing here is random except the scheduler: of two events at one virtual instant either may
 //     come first.
 //  4. Errors are those of sockets: *net.OpError around net.ErrClosed, os.ErrDeadlineExceeded,

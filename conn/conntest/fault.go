@@ -19,14 +19,13 @@ type Fault struct {
 	// meanwhile are kept.
 	AcceptDelay time.Duration
 
-	// OnConn receives the connection before either side has it, to arm faults from the first byte
-	// on. It must not wait.
+	// OnConn receives the connection before either side has it. It must not wait.
 	OnConn func(p *Pipe)
 }
 
 // Fault sets the faults of the next dials of addr: each takes one in turn, and all further ones
-// take the last. A zero Fault, or no faults, leaves dials alone. Fault replaces all earlier faults
-// of addr, except for dials in progress. The empty addr means every address without faults.
+// take the last. Without faults, dials are left alone. Fault replaces all earlier faults of addr,
+// except for dials in progress. The empty addr means every address without faults.
 func (n *Network) Fault(addr string, faults ...Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

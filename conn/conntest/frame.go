@@ -12,13 +12,13 @@ type Frame struct {
 }
 
 // Bits of Frame.Head. The other opcodes are 0x0 continuation, 0x2 binary, 0x8 close, 0x9 ping and
-// 0xA pong; the reserved bits are 0x40, 0x20 and 0x10.
+// 0xA pong.
 const (
 	Fin       byte = 0x80
 	TextFrame byte = 0x1
 )
 
-// Bytes returns the frame in wire format, its length in the shortest of three forms.
+// Bytes returns the frame in wire format.
 func (f Frame) Bytes() []byte {
 	length := f.Length
 	if length == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Handler serves one connection of a [Server]. When it returns, the connection is closed without a
-// close frame. ctx is canceled when the server is closed; see also [PipeOf].
+// close frame. ctx is canceled when the server is closed.
 type Handler = func(ctx context.Context, c *websocket.Conn, r *http.Request)
 
 // Echo sends every message back until the connection ends.
@@ -44,7 +44,7 @@ func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 // returns when the server is closed.
 func NeverRead(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
 
-// CloseWith returns a handler that closes immediately, with this code and reason.
+// CloseWith returns a handler that closes immediately.
 func CloseWith(code websocket.StatusCode, reason string) Handler {
 	return func(_ context.Context, c *websocket.Conn, _ *http.Request) { c.Close(code, reason) }
 }

@@ -21,7 +21,6 @@ const (
 )
 
 // Pipe is one connection of a [Network]. Its methods never block, and are safe for concurrent use.
-// A Write to one of its ends returns when the bytes fit into the window of the direction.
 type Pipe struct {
 	network *Network
 	id      uint64
@@ -43,7 +42,7 @@ func newPipe(n *Network, id uint64, addr string) *Pipe {
 	return p
 }
 
-// Client returns the dialer's end, which DialContext returned.
+// Client returns the dialer's end.
 func (p *Pipe) Client() net.Conn { return &p.client }
 
 // Server returns the accepting end.
@@ -112,17 +111,16 @@ func (p *Pipe) cut(d Direction, n int64, with ending) {
 }
 
 // FIN half-closes direction d, as if its writer had: after all written bytes the reader gets
-// [io.EOF], and writes fail with [syscall.EPIPE]. The other direction stays open.
+// [io.EOF], and writes fail with [syscall.EPIPE].
 func (p *Pipe) FIN(d Direction) {
 	p.each(d, (*stream).halfClose)
 }
 
 // Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives, not even the
-// end of the connection. Writes succeed until the window is full, and then block. [Pipe.Thaw]
-// delivers everything that was held back.
+// end of the connection.
 func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
-// Thaw ends a Stall.
+// Thaw ends a Stall and delivers everything that was held back.
 func (p *Pipe) Thaw(d Direction) {
 	p.each(d, func(l *stream) {
 		l.stalled, l.trickle.next = false, time.Time{}
@@ -157,8 +155,8 @@ func (p *Pipe) Window(d Direction, n int) {
 	})
 }
 
-// Inject inserts bytes between two writes in direction d: garbage, or a [Frame]. They ignore the
-// window, but not latency and stalls.
+// Inject inserts bytes between two writes in direction d. They ignore the window, but not latency
+// and stalls.
 func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *stream) { l.send(data) }) }
 
 // each calls f under the lock for the streams of d.

@@ -15,8 +15,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is a real coder/websocket server on a [Network]. It passes WebSockets to its handler, or
-// responds as set by [Server.Next]. It is safe for concurrent use, except for Close with Start.
+// Server is a real coder/websocket server on a [Network]. It is safe for concurrent use, except for
+// Close with Start.
 type Server struct {
 	// Options are the options of websocket.Accept, to be set before the first dial. Default: no
 	// check of the origin.
@@ -108,7 +108,7 @@ func (s *Server) Close() {
 }
 
 // Disconnect sends a close frame with this code and reason on every connection, including those
-// being accepted, and waits until all are closed. New dials are served meanwhile.
+// being accepted, and waits until all are closed.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	bye := func(c *websocket.Conn) { c.Close(code, reason) }
 	s.mu.Lock()
