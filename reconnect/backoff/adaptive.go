@@ -7,34 +7,30 @@ import (
 	"github.com/redial-go/redial/internal/span"
 )
 
-// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and for a million
-// clients that must not keep the server from recovering.
+// Adaptive is a [Policy] for one client of a server and for a million.
 //
 //   - The first wait is random in [0, Spread). A client refused in the first half of Spread dials again in the
 //     second, or up to a tenth of that half later.
-//   - A later wait is random in [d/2, d), where d is Share times the age of the outage, at least Base and at
-//     most Cap, or OverloadCap after an overload (a timeout, 429, 503).
+//   - A later wait is random in [d/2, d), where d is Share times the age of the outage, at least Base and at most
+//     Cap, or OverloadCap after an overload.
 //   - A Retry-After is followed by a random wait in [0, d), where d is RetryAfterShare times the total time for
 //     which the server has asked to wait, at least Base, and at most OverloadCap or this Retry-After if longer.
 //   - A handshake hangs if unanswered after Hang, or HangShare times the age of the hang if longer. The last
 //     sixth is jittered: 8.3 to 10 s by default. Package reconnect keeps it and dials again concurrently,
 //     without a wait. If that hangs too, it is given up and the next begins.
-//   - The first concurrent dial replaces the kept handshake if it hangs, because a short hang may have
-//     swallowed every first handshake of a herd. This happens once per hang, and not if a dial was refused in
-//     this outage.
+//   - The first concurrent dial replaces the kept handshake if it hangs. This happens once per hang, and not if a
+//     dial was refused in this outage.
 //   - A concurrent dial finds the server's backlog full if it needs a second to connect, or if the previous one
 //     was not connected or was refused. If it hangs it replaces the kept handshake unless that one found it
 //     full too.
 //   - After a refusal or a 503 during a hang, d is HangShare times the age of the hang, within its other
 //     bounds.
 //
-// A herd may take hours to come back if a hang of 10 s or more has lost all of an unbounded queue, and the
-// server needs more than about 20 s for all clients: the queue fills with handshakes that were given up. A
-// backlog that fills up within the time for all clients limits that to 2.2 times this time, but not after two
-// such hangs in a row if it is longer than 8 s. A gate per process with many connections helps, as does
-// HangShare 1, with which a lone client stays away for minutes after a hang of minutes.
+// A herd may take hours to come back if a hang of 10 s or more has lost all of an unbounded queue, and the server
+// needs more than about 20 s for all clients. A gate per process with many connections helps, as does HangShare 1,
+// with which a lone client stays away for minutes after a hang of minutes.
 //
-// The zero value has the defaults, which were chosen by simulation: see bench/DEFAULTS.md in the repository.
+// The zero value has the defaults: see bench/DEFAULTS.md in the repository.
 type Adaptive struct {
 	Spread          time.Duration // range of the first wait; default 2 s; negative means no first wait
 	Base            time.Duration // minimum d; default 2.4 s; negative means 0
@@ -108,8 +104,7 @@ func (p *Adaptive) wait(a *History, r *rand.Rand) time.Duration {
 	return span.Uniform(r, d/2, d)
 }
 
-// Default returns the default policy, an [Adaptive] with its defaults. It never gives up, and allows 16 s to
-// connect. Every call returns the same value.
+// Default returns the default policy, an [Adaptive] with its defaults. Every call returns the same value.
 func Default() Policy { return standard }
 
 var standard Policy = &Adaptive{}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Attempt describes a dial. A supervisor passes it to the dialer in the context of the dial.
+// Attempt describes a dial. A supervisor passes it in the context of the dial.
 type Attempt struct {
 	Number    int           // 1 for the first since the last stable session or the start; 0 if unknown
 	Connect   time.Duration // limit on name resolution and TCP, or 0 for the dialer's default
@@ -27,8 +27,7 @@ type Attempt struct {
 	// Connected, if non-nil, should be called for each connection when its handshake begins. The context has a
 	// deadline until then; afterwards the supervisor limits the handshake, so derive a context with a shorter
 	// limit only after the call. Without the call an unanswered handshake is given up at the limits of the
-	// attempt, and a herd may keep a server with a queue from recovering. Connected does not block, and is safe
-	// for concurrent use.
+	// attempt. Connected does not block, and is safe for concurrent use.
 	Connected func()
 }
 
@@ -45,8 +44,7 @@ func AttemptFrom(ctx context.Context) Attempt {
 	return t
 }
 
-// ErrHung is the cause with which a supervisor cancels a dial whose handshake hangs. It is a timeout. A
-// dialer that knows several addresses may avoid the address of that dial.
+// ErrHung is the cause with which a supervisor cancels a dial whose handshake hangs. It is a timeout.
 var ErrHung error = hung{}
 
 type hung struct{}

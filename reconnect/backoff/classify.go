@@ -5,9 +5,8 @@ package backoff
 //
 //  1. nil: OK.
 //  2. A method Verdict() Verdict, as of [Permanent], [Slow], [Refresh] and errors of your own: its result.
-//  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429, 503,
-//     504: Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient, because this is
-//     no WebSocket endpoint, expects another request, or is being deployed.
+//  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429, 503, 504:
+//     Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient.
 //  4. A method CloseCode() int, above 0, of a WebSocket close frame or an error such as conn.TooBigError
 //     (1009). 1013: Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient. Others: Retry.
 //  5. A certificate that does not verify, a response that is not TLS, a TLS alert of the peer: Slow, but
@@ -25,8 +24,8 @@ package backoff
 // In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark [RetryAfter], returns the
 // time that the server asked to wait. It is capped at [MaxRetryAfter], and ignored with Stop.
 //
-// No response but 410 is Stop, and none is Refresh, except 401 and 403 for a dialer.WebSocket with Prepare. To
-// change that, mark the error where it is made, or wrap Classify:
+// No response is Refresh, except 401 and 403 for a dialer.WebSocket with Prepare. To change that, mark the error
+// where it is made, or wrap Classify:
 //
 //	func classify(err error) backoff.Verdict {
 //		if isExpiredToken(err) {
@@ -42,13 +41,13 @@ func Classify(err error) Verdict {
 }
 
 // ClassifyRefusals is like [Classify], but knows the close codes with which some servers refuse a login. Use it
-// only with these, because codes from 3000 on depend on the protocol:
+// only with these:
 //
 //	reconnect.RunOptions{Classify: backoff.ClassifyRefusals}
 //
 // Marks such as [Permanent], and an HTTP status, come first. Then:
 //
-//   - 4401 (unauthorized, of graphql-ws): Refresh, so that one dial with new credentials follows immediately.
+//   - 4401 (unauthorized, of graphql-ws): Refresh.
 //   - 4403 (forbidden, of graphql-ws), 3500 to 3999 and 4500 to 4999 (of Centrifugo, for clients that should
 //     not come back): Slow.
 func ClassifyRefusals(err error) Verdict {

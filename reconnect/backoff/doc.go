@@ -3,16 +3,14 @@
 //
 // It guarantees (with the numbers of package reconnect's promises):
 //
-//   - Not in step (2). By default every wait is jittered, including the first after a drop and the one added to
-//     a Retry-After. Jitter comes after the cap, so that waits do not gather there.
+//   - Not in step (2). By default every wait is jittered, including the first after a drop and the one added to a
+//     Retry-After. Jitter comes after the cap.
 //   - No hot loop (3). Waits grow with the failures or the age of the outage. No number of failures, setting or
 //     NaN makes a wait overflow or negative.
 //   - Verdicts (9). [Classify] judges every error by type, never by text. Of all responses only 410 is final.
-//   - Overload is not refusal. After a dial that times out, waits keep growing beyond the cap for cheap
-//     failures, such as refused dials.
-//   - Hung is not lost. An unanswered handshake may be in a server's queue, so package reconnect keeps it.
+//   - Overload is not refusal. After a dial that times out, waits keep growing beyond the cap for cheap failures.
 //   - Values, not state. A [Policy] is immutable, may be shared, and allocates nothing. Random sources are
-//     arguments, so that tests are reproducible.
+//     arguments.
 //
 // # Usage
 //
@@ -36,8 +34,7 @@
 //
 //   - The only wait before the first dial of a connection is RunOptions.StartSpread.
 //   - A handshake that hangs is kept for up to 6 h, and the next dial begins concurrently after the wait. There
-//     are never three: if both hang, Swap and SwapIfFull of the [Step] decide which is given up. With
-//     RunOptions.OneConnection the first is given up before the next dial.
+//     are never three. With RunOptions.OneConnection the first is given up before the next dial.
 //   - A session that was ready for less than 2 s, or than a shorter RunOptions.StableAfter, earns nothing: the
 //     next wait is as long as if its dial had failed. Nor does one with NoCredit in its [Verdict], unless it
 //     was ready for an hour. A stable session ends the outage, and one in between takes 30 s off it.

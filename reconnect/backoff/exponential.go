@@ -11,8 +11,8 @@ import (
 // Base*Factor^n), and the wait is drawn around d as [Jitter] says (Marc Brooker, "Exponential Backoff And
 // Jitter", AWS Architecture Blog, 2015). The zero value has the defaults.
 //
-// After [ClassOverload], which costs the server work, the cap is min(OverloadCap, Cap*Factor^Overloads)
-// instead. After the next cheap failure it is Cap again.
+// After [ClassOverload] the cap is min(OverloadCap, Cap*Factor^Overloads) instead. After the next cheap failure it
+// is Cap again.
 type Exponential struct {
 	Base        time.Duration // first delay; default 1 s; negative means none
 	Factor      float64       // growth per wait; default 2; below 1: no growth

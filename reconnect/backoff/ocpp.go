@@ -9,15 +9,14 @@ import (
 )
 
 // OCPP is the policy of a charging station: OCPP 2.0.1, part 4 ("JSON over WebSockets"), section 5.3,
-// "Reconnecting", which station certification tests. For anything else use [Default]. The fields are the
-// variables RetryBackOffWaitMinimum, RetryBackOffRepeatTimes and RetryBackOffRandomRange of the station's
-// OCPPCommCtrlr:
+// "Reconnecting". For anything else use [Default]. The fields are the variables RetryBackOffWaitMinimum,
+// RetryBackOffRepeatTimes and RetryBackOffRandomRange of the station's OCPPCommCtrlr:
 //
 //	the first wait       WaitMinimum + U(0, RandomRange)
 //	RepeatTimes more     2*the wait before + U(0, RandomRange)
 //	all that follow      the last of those, repeatedly
 //
-// OCPP leaves the values to the operator. Waits are not rounded to seconds. They depend on [History.Prev].
+// Waits are not rounded to seconds. They depend on [History.Prev].
 type OCPP struct {
 	WaitMinimum time.Duration // default 10 s; negative means 0
 	RepeatTimes int           // how often the wait doubles; default 3; negative means never

@@ -10,7 +10,7 @@ import (
 )
 
 // Policy decides how long to wait before the next attempt, and how long that may take. It is immutable and safe
-// for concurrent use: all that varies is in the [History].
+// for concurrent use.
 //
 // A method Start(r *rand.Rand) Step, if any, returns the limits on the first dial of a connection. [First],
 // [Limit] and [WithTimeouts] pass it on.
@@ -70,10 +70,9 @@ const (
 	DefaultHandshake = 30 * time.Second
 )
 
-// First returns p with another first wait, drawn from [0, spread). This wait decides how a fleet comes back
-// after a deploy (RFC 6455, section 7.2.3). The History of p does not count it: N is one less, and Prev is 0 at
-// p's own first wait. The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into
-// it.
+// First returns p with another first wait, drawn from [0, spread). This wait decides how a fleet comes back after
+// a deploy (RFC 6455, section 7.2.3). The History of p does not count it: N is one less, and Prev is 0 at p's own
+// first wait. The first Step has no limits, so put [WithTimeouts] and [Limit] around First.
 //
 // A spread of 0 or less means no first wait. A nil p means [Default].
 func First(spread time.Duration, p Policy) Policy {
@@ -135,8 +134,8 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	return s, told <= left && wait <= left-told
 }
 
-// Gate paces the dials to each host, and holds all of them when the host tells one of them to wait. It is the
-// same interface as reconnect.Gate. It must be safe for concurrent use.
+// Gate paces the dials to each host, and holds all of them when the host tells one of them to wait. It must be
+// safe for concurrent use.
 type Gate interface {
 	// Acquire waits until a dial to host may begin, or until ctx is done. Unless it returns an error,
 	// done is called exactly once, with the verdict on the dial: ClassOK if it succeeded, ClassStop if

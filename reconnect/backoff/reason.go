@@ -1,7 +1,7 @@
 package backoff
 
-// Reason is why an attempt failed or a session ended, as one of a small closed set. It derives from
-// types and codes and never from a peer's text, so that it is safe as a metric label.
+// Reason is why an attempt failed or a session ended. It never derives from a peer's text, so that it is safe as a
+// metric label.
 type Reason uint8
 
 // The reasons.

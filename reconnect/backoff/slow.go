@@ -5,13 +5,11 @@ import (
 	"time"
 )
 
-// SlowWait is the minimum wait after [ClassSlow], such as after a 401. For the n-th ClassSlow in a row, from 0
-// on,
+// SlowWait is the minimum wait after [ClassSlow]. For the n-th ClassSlow in a row, from 0 on,
 //
 //	d = min(Max, Min*1.2^n)
 //
 // and the wait is random in [d/2, 3d/2), or that of the [Policy] if longer. The zero value has the defaults.
-// [WithSlow] sets others.
 //
 // A verdict of another class ends the row, and so does a session that was ready for Max or longer, but not a
 // shorter one or a hanging handshake.

@@ -11,8 +11,7 @@ import (
 // session: min(Cap, Base*Factor^Overloads). With a Share it grows with the age of the outage, from the first
 // overload on: min(Cap, max(Base, Share*Elapsed)).
 //
-// It grows because a client that gives up a handshake in a server's backlog makes the server do useless work. With
-// a fixed limit a server never recovers from a large enough herd.
+// It grows because with a fixed limit a server never recovers from a large enough herd.
 type Timeout struct {
 	// Base is the limit without overloads. Default: DefaultConnect or DefaultHandshake. Negative: the policy's.
 	Base time.Duration

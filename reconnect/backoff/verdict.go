@@ -70,8 +70,8 @@ func Permanent(err error) error { return marked(err, ClassStop) }
 // for it.
 func Slow(err error) error { return marked(err, ClassSlow) }
 
-// Refresh marks err as a refusal of stale credentials, such as an expired token: [Classify] returns
-// [ClassRefresh] for it, so that the next attempt uses new ones (see [Attempt].Refresh).
+// Refresh marks err as a refusal of stale credentials, such as an expired token: [Classify] returns [ClassRefresh]
+// for it, so that the next attempt uses new ones.
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 
 func marked(err error, c Class) error {
