@@ -20,8 +20,8 @@ import (
 //
 // A proxy on this machine that speaks HTTP/1.1, sets no such header and writes another Host, as nginx does with
 // proxy_http_version 1.1, looks like a local client. So does every client behind HAProxy without "option
-// forwardfor", or behind anything that forwards TCP (HAProxy in mode tcp, socat, ssh -L, kubectl port-forward,
-// a container port), because it may send any Host. There Loopback protects nothing: set [Options].Token.
+// forwardfor", or behind anything that forwards TCP (socat, ssh -L, kubectl port-forward, a container port),
+// because it may send any Host. There Loopback protects nothing: set [Options].Token.
 func Loopback(r *http.Request) bool {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host) && ownOrigin(r) && !proxied(r)

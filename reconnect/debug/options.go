@@ -12,8 +12,8 @@ type Options struct {
 	// Title is the heading of the page. Default: the name of the program's file.
 	Title string
 
-	// Allow reports whether a request may see the page. It must be safe for concurrent use. To allow more
-	// requests than by default, call [Loopback] in Allow. Default: Loopback.
+	// Allow reports whether a request may see the page. It must be safe for concurrent use. Default:
+	// [Loopback].
 	Allow func(r *http.Request) bool
 
 	// Token is a secret that a request must bring, in addition to what Allow demands. Set it where Allow cannot
@@ -22,13 +22,12 @@ type Options struct {
 	//
 	// A browser opens the page by a link with ?token=TOKEN once, and gets a cookie derived from the token,
 	// which lasts until the browser is closed or the token changes. A program sends the header "Authorization:
-	// Bearer TOKEN". The comparison takes the same time for every wrong token. The token is in no page, JSON,
-	// error or URL that Listen returns. [Page.Vars] and so expvar do not ask for it. Default: none is demanded.
+	// Bearer TOKEN". The comparison takes constant time. The token is in no page, JSON, error or URL that
+	// Listen returns. [Page.Vars] and so expvar do not ask for it. Default: none.
 	Token string
 
-	// Endpoint returns the text that is shown instead of the endpoint of a Conn. It is called by
-	// Register. Set it if a path holds a secret, such as a listen key or a token. Default: the endpoint as it
-	// is.
+	// Endpoint returns the text that is shown instead of the endpoint of a Conn, for one whose path holds a
+	// secret. Register calls it. Default: the endpoint as it is.
 	Endpoint func(endpoint string) string
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // Page shows the connections of a program. It is an [http.Handler] that fits any path, and answers GET and
-// HEAD. Behind anything that forwards TCP set [Options].Token: see [Loopback]. Its methods are safe for
-// concurrent use, but must not be called in a function of its Options, of ConnOptions or of RegisterValues.
+// HEAD. Its methods are safe for concurrent use, but must not be called in a function of its Options, of
+// ConnOptions or of RegisterValues.
 //
 // A query selects:
 //
@@ -24,7 +24,7 @@ import (
 //	all          all of these, not just the worst hundred
 //	conn=ID      one Conn, with its sessions and its events
 //	json         a Snapshot as JSON
-//	token=TOKEN  loads the page again, with a cookie in the place of Options.Token
+//	token=TOKEN  see Options.Token
 //
 // A Page neither keeps a Conn open nor closes it.
 type Page struct {
@@ -66,14 +66,11 @@ func New(o *Options) *Page {
 	return p
 }
 
-// Register shows c under a name, which need not be unique, from its next event on, until unregister is
-// called. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the package
-// documentation.
+// Register shows c under a name, which need not be unique, from its next event on, until unregister is called.
 //
 // A Conn that the program has closed needs no unregister: it is shown for 10 min, or until 256 others have
-// ended after it. A Conn that has ended by itself is shown until unregister is called, or until 10 min after
-// a Conn is registered with the same name, as its successor. Of the Conns that have ended by themselves the
-// last 4096 are shown.
+// ended after it. The last 4096 Conns that have ended by themselves are each shown until unregister is called,
+// or until 10 min after a Conn is registered with the same name.
 //
 // c must not be nil; o may be nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
@@ -171,9 +168,9 @@ func (p *Page) RegisterBreaker(name string, b *budget.Breaker) (unregister func(
 	return register(p, &p.breakers, name, b)
 }
 
-// RegisterValues shows a group of values of the program, such as the number of members of a chat room, until
-// unregister is called. values is called whenever the group is shown, possibly by several goroutines at the
-// same time, and the page waits for it. The first 32 values are shown. values must not be nil.
+// RegisterValues shows a group of values, such as the number of members of a chat room, until unregister is
+// called. values is called whenever the group is shown, possibly by several goroutines at the same time, and
+// the page waits for it. The first 32 values are shown. values must not be nil.
 func (p *Page) RegisterValues(name string, values func() []Value) (unregister func()) {
 	return register(p, &p.groups, name, values)
 }
@@ -197,7 +194,7 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 // Listen serves the page at address, on every path, until Close, and returns the URL of the page on this
 // machine. An address without a host, such as ":6060", means 127.0.0.1, and port 0 means any free port.
 // Whatever the address, Options.Allow decides which clients may see the page. Behind anything that forwards
-// TCP, such as a container port, set [Options].Token, and open the URL with ?token=TOKEN.
+// TCP, such as a container port, set [Options].Token.
 func (p *Page) Listen(address string) (url string, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -163,8 +163,6 @@ const (
 // Vars returns a [Snapshot] of the worst hundred Conns, with the sums over all, for
 //
 //	expvar.Publish("redial", expvar.Func(page.Vars))
-//
-// This package does not import expvar, whose import registers a handler.
 func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 
 // The indexes of conditions, which order the Conns.
