@@ -13,8 +13,7 @@ import (
 // for a while. Then it is half open: it admits a few attempts at a time, whose outcomes decide whether it
 // closes or opens again.
 //
-// While half open it limits the attempts in progress, so that no storm passes before the first results, and
-// rejects retries, whose long waits would keep others out.
+// While half open it rejects retries, whose long waits would keep others out.
 //
 // An attempt that ends with ClassStop is not counted, and releases its slot. A response that no further attempt
 // can change, such as a 404 marked as Permanent, counts as a success: [retry.Loop] reports it as ClassOK, and

@@ -1,7 +1,7 @@
 // Package budget limits how many attempts many callers make, where package backoff spaces the attempts of one.
 //
 // [Budget] and [Breaker] are for operations, whose successes refill them: retry.Loop and dialer.Dialer take
-// either. A connection that only reconnects has no such successes, so package reconnect takes neither.
+// either, and package reconnect neither.
 //
 // A [Gate] limits the dials of a process to each host: reconnect.RunOptions, dialer.Dialer and retry.Loop take
 // it. [Limited] makes a gate of any limiter with a method Wait(ctx). A [SlotLimiter] also limits the dials in
@@ -12,8 +12,7 @@
 //
 // A [Window] allows N events per interval.
 //
-// This package starts no goroutine. Window gets the time as an argument, and Breaker and Logins have an option
-// Now, so that a simulator can drive them.
+// This package starts no goroutine.
 //
 // # Sources
 //

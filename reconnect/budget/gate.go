@@ -50,7 +50,7 @@ type GateOptions struct {
 	Probe backoff.Policy
 
 	// Limiter also limits the dials to all hosts together. A dial waits for it after its queue, counting for
-	// Concurrent. The slot of a [SlotLimiter] is released when done is called.
+	// Concurrent.
 	Limiter Limiter
 
 	// Rand is the source for the pace of probes, used with a lock held. Default: that of backoff.Rand.
@@ -253,7 +253,7 @@ type GateStatus struct {
 	Longest time.Duration // how long the first of the waiting dials has waited
 	Waited  time.Duration // total wait of all admitted dials
 	Granted uint64        // dials admitted so far
-	Down    bool          // the host is down: one dial at a time goes out, as a probe
+	Down    bool          // the host is down
 	Held    time.Time     // if in the future: no dial before this, as the server said
 	Probe   time.Time     // while Down: no probe before this, unless a dial joins
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// LoginError reports that no login may be made now. Its verdict is ClassRetry and Local, because it says
-// nothing about the server.
+// LoginError reports that no login may be made now. Its verdict is ClassRetry and Local.
 type LoginError struct {
 	Next time.Time // when the next login may be made
 	Err  error     // a damaged record, a failed store, or why the last session ended; or nil
@@ -40,7 +39,6 @@ func (e *LoginError) Verdict() backoff.Verdict {
 }
 
 // RetryAfter returns the time until Next, on the clock of LoginsOptions.Now, and whether it is positive.
-// The next attempt waits that long.
 func (e *LoginError) RetryAfter() (time.Duration, bool) {
 	now := time.Now
 	if e.now != nil {

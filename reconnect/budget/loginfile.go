@@ -16,8 +16,7 @@ import (
 
 // LoginFile is the path of a file that is a [LoginStore]. The file has a line of about 30 bytes for each login,
 // and checksums (CRC-32C, RFC 3720) of each line and of the whole. Save writes and syncs a file with ".new"
-// added to its name, and renames it, so that a crash leaves the old record or the new one. The directory must
-// exist.
+// added to its name, and renames it. The directory must exist.
 //
 // Deleting the file makes the budget full. If it is truncated or any bit has changed since Save, the error is
 // [ErrDamaged], and names the file and the number of verified logins.

@@ -14,10 +14,9 @@ import (
 // client's token after 1,000. Each limit is a [Window]: choose N below the server's number, for the delays
 // described there.
 //
-// The connections of one account share a Logins: reconnect.RunOptions takes it. A connection waits before its
-// dial while no login is left, reserves one for the dial, and takes it just before the first message that it
-// writes. A program that logs in by dialing, as with a token in a header, calls [Logins.Take] in its dial
-// function.
+// The connections of one account share a Logins. A connection waits before its dial while no login is left,
+// reserves one for the dial, and takes it just before the first message that it writes. A program that logs in
+// by dialing, as with a token in a header, calls [Logins.Take] in its dial function.
 //
 // With a [LoginStore] logins count across restarts. A login is stored before Take returns, so none is lost when
 // a process is killed. Times in the store are of the wall clock; within a process setting the clock does no
@@ -82,8 +81,7 @@ type LoginStore interface {
 
 	// Save replaces the record. Once it has returned nil the record must survive a crash of the process and of
 	// the machine; a crash during Save must leave the old record or the new one. Save may retain times, and
-	// round them to seconds. It gets no context, because a canceled Save would leave the record unknown: a
-	// store that may hang must limit its time.
+	// round them to seconds. A store that may hang must limit its time.
 	Save(times []time.Time) error
 }
 
@@ -110,7 +108,7 @@ var ErrOtherWriter = errors.New("another process has written the record of login
 
 // NewLogins returns a Logins with the logins in the store. The error names the invalid option, or is that of
 // the store. A damaged record is no error: it counts as N logins of the shortest window, made now, in addition
-// to those verified. Until these expire [Logins.Damage], and each [LoginError], report the damage.
+// to those verified.
 func NewLogins(o *LoginsOptions) (*Logins, error) {
 	switch {
 	case o == nil || len(o.Windows) == 0:

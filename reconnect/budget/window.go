@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Window is a rolling window: at most N events in any interval of length Per, wherever it begins, as venues and
-// APIs limit messages and connections. A token bucket is no substitute: one of 5/s can pass a burst of 9 events
-// within a second.
+// Window is a rolling window: at most N events in any interval of length Per, wherever it begins. A token
+// bucket is no substitute: one of 5/s can pass a burst of 9 events within a second.
 //
 //	w := budget.Window{N: 5, Per: time.Second}
 //	if at := w.At(now); at.After(now) { wait until at }
