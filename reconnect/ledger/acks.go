@@ -12,7 +12,7 @@ import (
 // begins, but one in progress continues. Numbers that were acknowledged before, and sessions from before the
 // peer's current numbers, are ignored. The error is:
 //
-//   - a [*SeqError] if seq was never sent. The peer is broken; the usual reaction is [reconnect.Conn.Redial].
+//   - a [*SeqError] if seq was never sent. The usual reaction is [reconnect.Conn.Redial].
 //   - [net.ErrClosed] once the Conn is done.
 func (l *Ledger) AckedTo(session, seq uint64) error {
 	l.mu.Lock()
@@ -68,9 +68,8 @@ func (l *Ledger) ackedTo(seq uint64) {
 // that has lost everything do not use have = 0 and same = true: it would take the next numbers for a gap.
 //
 // If same is false, the peer has lost its state, or our session there was over. When this session is ready, new
-// numbers begin at have+1, which is 1 for most peers, unless Options.OnReset is ResetKeepNumbers. OnReset also
-// determines what happens to the unacknowledged messages. If the change cannot be stored, the session is
-// closed, and the next one tries again.
+// numbers begin at have+1, unless Options.OnReset is ResetKeepNumbers. If the change cannot be stored, the
+// session is closed, and the next one tries again.
 //
 // The error is a [*SeqError] if have was never sent, or is not 0 but less than what the peer has acknowledged
 // before, including in earlier runs if there is a Store. In the second case the peer has lost messages that the

@@ -46,7 +46,6 @@
 // A message whose acknowledgement is lost arrives twice, so the peer must drop the numbers that it already has.
 // The effect happens exactly once if the peer stores it and the number in one transaction and acknowledges
 // afterwards, as boltstore.Inbox does. If it stores one after the other and dies in between, the effect repeats
-// if stored first, and is missing if stored last. A peer that keeps its number in memory only has forgotten us
-// after a crash: every unacknowledged message is sent again, under a new number (ResetRenumber) or its old one
-// (ResetKeepNumbers), and the peer cannot tell which it had before.
+// if stored first, and is missing if stored last. After a crash, a peer that keeps its number in memory only
+// cannot tell which of the messages that are sent again it had before.
 package ledger

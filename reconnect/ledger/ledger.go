@@ -11,8 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Ledger is the queue of the unacknowledged messages of one Conn: see [Ledger.Layer]. It is safe for concurrent
-// use.
+// Ledger is the queue of the unacknowledged messages of one Conn. It is safe for concurrent use.
 //
 // Outbox and WhenDown of the Conn do not apply to its messages, but Pace does. One goroutine writes them, while
 // there are any, to the newest ready session. While one session replaces another, both write the messages that
@@ -94,8 +93,8 @@ func (l *Ledger) receive(m reconnect.Message) bool {
 	return true
 }
 
-// Add accepts a message and returns its ID, without waiting for the network. When it returns, the message is in
-// the Store, if any, and will be sent. The Ledger owns data, which must not be changed any more.
+// Add accepts a message and returns its ID, without waiting for the network. The Ledger owns data, which must
+// not be changed any more.
 //
 // After an error the message is not sent. The errors are:
 //
@@ -108,8 +107,7 @@ func (l *Ledger) Add(data []byte) (id uint64, err error) {
 	return l.addAndUnlock(data)
 }
 
-// AddWait is like Add, but waits for space. If ctx is done first, it returns the cause of ctx. With
-// Options.DropOldest there is always space. In a callback of the Conn it returns [ErrInCallback].
+// AddWait is like Add, but waits for space. If ctx is done first, it returns the cause of ctx.
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -32,8 +32,7 @@ type Options struct {
 	// Messages is the maximum number of unacknowledged messages. Default: 1024. Negative: an error.
 	Messages int
 
-	// Bytes is the maximum total data of the unacknowledged messages. Add rejects a message that is larger.
-	// Default: 16 MiB. Negative: an error.
+	// Bytes is the maximum total data of the unacknowledged messages. Default: 16 MiB. Negative: an error.
 	Bytes int
 
 	// Age is how long a message may be unacknowledged, by the wall clock, including the time between two runs.
@@ -41,33 +40,28 @@ type Options struct {
 	// age of the messages restarts with the next Add. Zero and negative mean no limit.
 	Age time.Duration
 
-	// DropOldest makes space for a message by dropping the oldest, with [OutcomeDropped], as for telemetry. If
-	// the dropped messages were not sent yet, the peer sees a gap in the numbers. Default: Add fails with
-	// ErrFull, and AddWait waits.
+	// DropOldest makes space for a message by dropping the oldest, with [OutcomeDropped]. If the dropped
+	// messages were not sent yet, the peer sees a gap in the numbers. Default: Add fails with ErrFull, and
+	// AddWait waits.
 	DropOldest bool
 
-	// OnReset determines what happens to the unacknowledged messages when the peer has forgotten us: see
-	// [Ledger.Resume]. Default: ResetRenumber.
+	// OnReset is the policy when the peer has forgotten us: see [Ledger.Resume]. Default: ResetRenumber.
 	OnReset Reset
 
-	// OnDone is called exactly once for each message, with its outcome and no lock held. It may call Add, and
-	// must wait neither for the Ledger nor for the end of the Conn. Calls may be concurrent. Each runs in the
-	// goroutine that caused the outcome (the caller of AckedTo, Acked, Resume, ResumeEpoch, Add, AddWait or
-	// reconnect.New, or a goroutine of the Ledger or the Conn), and may also bring outcomes that others caused
-	// at the same time. OutcomeDamaged is reported before reconnect.New returns, and OutcomeLeft before the
-	// Conn is done.
+	// OnDone is called with the outcome of each message, with no lock held. It may call Add, and must wait
+	// neither for the Ledger nor for the end of the Conn. Calls may be concurrent, in goroutines of the Ledger,
+	// the Conn, and the callers of reconnect.New and of the Ledger's methods. OutcomeDamaged is reported before
+	// reconnect.New returns.
 	//
-	// A slow OnDone delays writing and storing. A call in a goroutine of the program, as in AckedTo, may
-	// outlast the Conn.
+	// A slow OnDone delays writing and storing. A call in a method of the Ledger may outlast the Conn.
 	OnDone func(r Settled)
 
-	// OnStoreError is called with each error of Store.Apply, under the same rules as OnDone. Add also returns
-	// the error for its message. A settled message that could not be deleted is deleted with the next change;
-	// if the program ends before, it is sent again in the next run.
+	// OnStoreError is called with each error of Store.Apply, under the same rules as OnDone. A settled message
+	// that could not be deleted is deleted with the next change; if the program ends before, it is sent again
+	// in the next run.
 	OnStoreError func(err error)
 
-	// Store keeps the messages for the next run. If its Apply fails, Add returns the error, or the session with
-	// which new numbers begin is closed. Default: messages are in memory only.
+	// Store keeps the messages for the next run. Default: messages are in memory only.
 	Store Store
 }
 

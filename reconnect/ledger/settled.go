@@ -23,11 +23,11 @@ type Settled struct {
 // Outcome is the final state of a message.
 type Outcome uint8
 
-// The outcomes. If Settled.Sent is true the peer may have the message, whatever the outcome.
+// The outcomes.
 const (
 	OutcomeAcknowledged Outcome = iota // acknowledged by the peer
 	OutcomeExpired                     // older than Options.Age
-	OutcomeDropped                     // dropped to make space: see Options.DropOldest
+	OutcomeDropped                     // dropped to make space
 	OutcomeForgotten                   // the peer has forgotten whether it got the message: see ResetReport
 	OutcomeRefused                     // rejected by Encode or the connection
 	OutcomeDamaged                     // unreadable record: see Store.Load
@@ -59,13 +59,12 @@ func (e *OutcomeError) Unwrap() error { return e.Err }
 var (
 	ErrFull      = errors.New("ledger: no room for another message")
 	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")
-	ErrExpired   = errors.New("ledger: message was not acknowledged within Options.Age") // see Options.Age
-	errForgotten = errors.New("ledger: the peer has forgotten which messages it got")    // see ResetReport
-	ErrUnknown   = errors.New("ledger: the outcome of this message is not known")        // see Ledger.Wait
+	ErrExpired   = errors.New("ledger: message was not acknowledged within Options.Age")
+	errForgotten = errors.New("ledger: the peer has forgotten which messages it got") // see ResetReport
+	ErrUnknown   = errors.New("ledger: the outcome of this message is not known")     // see Ledger.Wait
 
 	// ErrInCallback means that Wait, WaitAll or AddWait was called with the context of OnSession, Layer.Open,
-	// OnMessage or OnSeam, or one derived from it, even if there was nothing to wait for. The Conn receives no
-	// acknowledgement during these callbacks.
+	// OnMessage or OnSeam, or one derived from it, even if there was nothing to wait for.
 	ErrInCallback = errors.New("ledger: cannot wait in a callback of the Conn, " +
 		"because no acknowledgement is received while it runs: " +
 		"call Add, and wait in another goroutine with another context")

@@ -27,8 +27,7 @@ type Record struct {
 	Data  []byte    // argument of Add; must not be changed
 }
 
-// StoreState is kept by a [Store] in addition to the records, even when every message is acknowledged, so that
-// no number is used twice.
+// StoreState is kept by a [Store] in addition to the records, even when there are none.
 type StoreState struct {
 	LastID   uint64 // ID of the newest message
 	LastSeq  uint64 // Seq of the newest message

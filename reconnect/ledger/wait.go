@@ -26,7 +26,7 @@ const remembered = 1024
 //   - a message that was settled in an earlier run of the program
 //   - an ID that no message has
 //
-// In a callback of the Conn it returns [ErrInCallback].
+// In a callback of the Conn, Wait, WaitAll and AddWait return [ErrInCallback].
 func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 	if l.inCallback(ctx) {
 		return ErrInCallback
@@ -102,8 +102,7 @@ func (l *Ledger) remember(e Settled) {
 // WaitAll waits until every message has its outcome. Call it before [reconnect.Conn.Shutdown], which does not
 // wait for the Ledger. Acknowledgements must be read meanwhile: a reader that calls AckedTo must keep reading
 // until Shutdown has ended the stream. WaitAll returns the cause of ctx if ctx is done first, and
-// [net.ErrClosed] if the Conn is done and messages were left. In a callback of the Conn it returns
-// [ErrInCallback].
+// [net.ErrClosed] if the Conn is done and messages were left.
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	if l.inCallback(ctx) {
 		return ErrInCallback
@@ -150,7 +149,7 @@ type Stats struct {
 	Added   uint64 // messages that Add accepted
 	Loaded  uint64 // messages found in the Store, including damaged ones
 	Written uint64 // writes
-	Resets  uint64 // how often the peer had forgotten us: see Reset
+	Resets  uint64 // how often the peer had forgotten us
 
 	Outcomes [OutcomeLeft + 1]uint64 // messages by outcome
 
