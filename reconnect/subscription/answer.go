@@ -13,7 +13,7 @@ import (
 //
 // An answer counts only for the session that received it. It belongs to the request with the same ID; without
 // ID, to the requests for Keys (and Op, if set); without both, to the only request in flight, if
-// Options.InFlight is 1. [Stats].Strays counts answers to no request in flight, which confirm nothing. Limits:
+// Options.InFlight is 1. Limits:
 //
 //   - By Keys alone, a late answer looks like the answer to the next request of the same kind for the same
 //     key.
@@ -28,10 +28,9 @@ type Answer[K comparable] struct {
 	// differently. Default: all unanswered keys of the request.
 	Keys []K
 
-	// Err says why the venue has refused; nil means that it has agreed. If it refuses several keys together,
-	// they are requested in two halves. If Err says how long to wait (see [backoff.RetryAfter]), a ready
-	// session requests nothing before that. Return [ErrAlready] for "already subscribed" and "not subscribed":
-	// a request whose answer was lost is sent twice.
+	// Err says why the venue has refused; nil means that it has agreed. If Err says how long to wait (see
+	// [backoff.RetryAfter]), a ready session requests nothing before that. Return [ErrAlready] where it
+	// applies, because a request whose answer was lost is sent twice.
 	Err error
 
 	// Refused are the keys refused with Err; the venue has agreed to the other Keys. Default: all, if Err is
@@ -48,8 +47,7 @@ type Answer[K comparable] struct {
 
 	// Completed says that the venue has ended the subscriptions to Keys, which must be set, because their
 	// streams are complete (as in graphql-ws). Each key is removed as by [Set.Replace], however often it was
-	// added. This costs no request and is no rejection: OnReject is not called, and no session requests the key
-	// until it is added again. Set.Wait returns [ErrNotWanted].
+	// added, without a request or a rejection.
 	Completed bool
 
 	// Deliver also passes the message to the reader of the Conn.

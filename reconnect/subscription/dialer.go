@@ -15,9 +15,8 @@ import (
 )
 
 // Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message. It dials
-// by d. The context of a dial has the wanted keys, essential keys first, or only the first of them if most limits
-// their number (0 or less: it does not): see [KeysFrom]. The session holds these keys from its beginning. Messages
-// request other keys, and remove those removed during the dial. Exceptions:
+// by d. The context of a dial has the wanted keys, essential keys first, limited in number by most if it is
+// positive: see [KeysFrom]. Messages request other keys, and remove those removed during the dial. Exceptions:
 //
 //   - A key that was refused is not in the URL until the venue agrees to it.
 //   - If a dial with keys is refused ([backoff.ClassSlow] or [backoff.ClassStop], unless Local), dials have no

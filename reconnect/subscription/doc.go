@@ -15,8 +15,7 @@
 //	set.Remove("AAPL")
 //	err = set.Wait(ctx, "NVDA") // until the venue has agreed, or refused
 //
-// The venue is the server. encode makes one message of a request for a batch of keys, and answer parses the
-// venue's answer:
+// The venue is the server. encode makes the message of a request, and answer parses the venue's answer:
 //
 //	func encode(r *subscription.Request[string]) (conn.Message, error) {
 //		return conn.JSONMessage(request{Method: r.Op.String(), ID: r.ID, Params: r.Keys})
@@ -25,7 +24,7 @@
 //	func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 //		var v response
 //		if json.Unmarshal(m.Data, &v) != nil || v.ID == "" {
-//			return a, false // no answer: the message goes on to the reader
+//			return a, false // no answer: the message is passed to the reader
 //		}
 //		if a.ID = v.ID; v.Error != "" {
 //			a.Err = errors.New(v.Error)
@@ -33,7 +32,7 @@
 //		return a, true
 //	}
 //
-// answer is called with each message. In a busy feed, look for bytes that only answers contain first.
+// In a busy feed, look first for bytes that only answers contain.
 //
 // # Guarantees
 //
@@ -46,34 +45,31 @@
 //     before its removal was sent costs no message, nor does removing one before its request was sent. A
 //     removal is sent only if the session may hold the key, and after the answer to the subscription.
 //  3. After a missing answer the keys are requested again, under a new id. After a second one, and after a
-//     refusal, OnReject decides: [DecisionRetry] (the default), [DecisionDrop] or [DecisionRedial]. The waits
-//     grow across sessions.
+//     refusal, OnReject decides. The waits grow across sessions.
 //  4. The keys of a refused batch are requested in batches of half the size, and a key refused alone stays
 //     alone until the venue agrees to it.
 //  5. A late answer confirms nothing. If it contradicts the state of a key, the key is requested, or removed,
 //     again: a venue may process requests concurrently.
-//  6. Requests are written one at a time under the Conn's Pace, so that the venue's rate limit is kept and
-//     other messages get their turn.
+//  6. Requests are written one at a time under the Conn's Pace, so that other messages get their turn.
 //  7. A session has a goroutine only while there is something to do or to wait for. When the Conn is Done, all
 //     goroutines and all calls of Wait have returned.
 //
 // # Pace
 //
-// The venue counts messages on arrival, so make Per of the budget.Window longer than its interval by the
-// variation of the network delay, or halve N: see budget.Window.
+// The venue counts messages on arrival, so make Per longer than its interval, or halve N: see budget.Window.
 //
 // # Sessions
 //
-// A session is ready once its essential keys (see Options.Essential) are held or refused, unless the decision
-// is [DecisionRedial]. Until a session is ready, a missing answer is noticed only when another message arrives;
-// if none does, the attempt fails after the Conn's OpenTimeout.
+// A session is ready once its essential keys are held or refused, unless the decision is [DecisionRedial].
+// Until a session is ready, a missing answer is noticed only when another message arrives; if none does, the
+// attempt fails after the Conn's OpenTimeout.
 //
 // With [reconnect.Options].MarkRefetch the mark of a session comes once it holds all keys that were wanted when
 // it began, except refused ones. Call [Set.Wait] for later keys. At the mark, fetch the messages that the venue
 // sent while the keys were not subscribed.
 //
-// A session that replaces another (see [reconnect.Rotation]) requests all keys before it is ready, so that the
-// switch comes when it holds them. After two thirds of OpenTimeout, or Options.Timeout before its end if that
-// is later, it is ready anyway, and the other keys follow. So allow time for all keys. While two sessions live,
-// a removal goes to both, and an addition to the newer.
+// A session that replaces another requests all keys before it is ready, so that the switch comes when it holds
+// them. After two thirds of OpenTimeout, or Options.Timeout before its end if that is later, it is ready
+// anyway, and the other keys follow. While two sessions live, a removal goes to both, and an addition to the
+// newer.
 package subscription

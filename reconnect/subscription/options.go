@@ -55,9 +55,9 @@ type Options[K comparable] struct {
 	// [backoff.RetryAfter]) is added to the wait. Default: &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy
 
-	// Essential reports whether a session without this key is unusable. Essential keys are requested first, and
-	// before a session is ready. Add and Replace call Essential. If all keys are essential, a bridge.Bridge
-	// needs no AwaitSubscribed.
+	// Essential reports whether a session without this key is unusable. Essential keys are requested before a
+	// session is ready. Add and Replace call Essential. If all keys are essential, a bridge.Bridge needs no
+	// AwaitSubscribed.
 	Essential func(k K) bool
 }
 

@@ -10,7 +10,7 @@ import (
 // Op is the operation of a request.
 type Op uint8
 
-// The operations. In an [Answer] the zero Op means unknown.
+// The operations.
 const (
 	OpSubscribe   Op = 1 + iota // request the data of the keys
 	OpUnsubscribe               // stop the data of the keys
@@ -31,9 +31,8 @@ func (o Op) String() string {
 type Request[K comparable] struct {
 	Op Op
 
-	// ID is a decimal number, from "1" on, that no other request of this Set has in any session. Encode may
-	// set another, such as a UUID or one that differs from the ids of another layer, but must not repeat an
-	// id.
+	// ID is a decimal number, from "1" on, that no other request of this Set has in any session. Encode may set
+	// another, such as a UUID, but must not repeat an id.
 	ID string
 
 	Keys []K      // never empty

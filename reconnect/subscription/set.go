@@ -11,8 +11,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Set is a set of keys to which one [reconnect.Conn] is to be subscribed, whatever happens to the connection. A
-// Set is safe for concurrent use, and ends with its Conn.
+// Set is a set of keys to which one [reconnect.Conn] is to be subscribed. A Set is safe for concurrent use, and
+// ends with its Conn.
 //
 // A key names one subscription at the venue, such as a symbol. It must equal itself, which a NaN does not.
 type Set[K comparable] struct {
@@ -38,8 +38,7 @@ type Set[K comparable] struct {
 	stats   Stats
 }
 
-// New returns an empty Set, or an error that names the invalid option. Put its [Set.Layer] into the Layers of
-// one Conn.
+// New returns an empty Set, or an error that names the invalid option.
 func New[K comparable](o *Options[K]) (*Set[K], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -55,8 +54,8 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 
 // Add wants keys. It does not block. A key is wanted until Remove was called for it as often as Add, or Replace
-// without it. Keys are requested when a session is ready, in order, essential keys first. A key that was given
-// up (see [DecisionDrop]) is requested again. Add all known keys in one call, so that the first batch is full.
+// without it. Keys are requested in order, essential keys first. Add all known keys in one call, so that the
+// first batch is full.
 func (s *Set[K]) Add(keys ...K) {
 	essential := s.essential(keys)
 	s.mu.Lock()
@@ -67,8 +66,7 @@ func (s *Set[K]) Add(keys ...K) {
 	s.kick()
 }
 
-// Remove undoes one Add of each key. After the last the key is removed at the venue, if a session may hold it.
-// Keys that are not wanted are ignored.
+// Remove undoes one Add of each key. Keys that are not wanted are ignored.
 func (s *Set[K]) Remove(keys ...K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
