@@ -41,13 +41,13 @@ import (
 //	}
 //
 // A stream becomes stale at a number that shows a gap, at an item of another epoch, at a seam that is neither
-// Resumed nor, for a stream with numbers, Overlapped, and by [Bridge.Refetch]. Its live messages are then held,
-// and pages of the past are fetched until they meet the held messages. Live messages without a missing number
-// close the gap, too. Other streams continue meanwhile.
+// Resumed nor, for a stream with numbers, Overlapped, and by [Bridge.Refetch]. Its live messages are then held
+// while the past is fetched. Live messages without a missing number close the gap, too. Other streams continue
+// meanwhile.
 //
 // Duplicates are recognized by number only. An item without a number (Last is 0) is passed on immediately if
-// its stream has numbers. In a stream without numbers, which begins with a snapshot as any stream does, it is
-// held while the stream is stale; some changes may then come twice, in the snapshot and after it.
+// its stream has numbers. In a stream without numbers it is held while the stream is stale; some changes may
+// then come twice, in the snapshot and after it.
 //
 // One goroutine ranges over Events. Other methods may be called from any goroutine.
 type Bridge[K comparable, T any] struct {
@@ -88,8 +88,7 @@ type Source interface {
 	State() reconnect.State
 }
 
-// New makes a Bridge. It need not be closed: all that Events starts ends with its loop. The error names the
-// wrong option.
+// New returns a Bridge, which need not be closed. The error names the wrong option.
 func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -124,8 +123,8 @@ func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Even
 
 // Follow begins a stream at a stored cursor, before its first message. The stream is stale until the items
 // after the cursor are fetched. A zero Cursor is the beginning: a snapshot if Snapshot or Ask is set, and
-// otherwise the number 1. Without Follow a stream begins when its first message comes: with a snapshot if
-// Snapshot or Ask is set, and otherwise with that message.
+// otherwise the number 1. Without Follow a stream begins when its first message comes: with a snapshot
+// likewise, and otherwise with that message.
 //
 // Follow returns an error if the stream has begun already, or if there are Options.Streams streams.
 func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
@@ -147,9 +146,9 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	return nil
 }
 
-// Refetch fetches a stream again from its cursor, because items may be missing, as when its subscription is
-// confirmed after the session was ready (see [Options].AwaitSubscribed). A stream that has not begun begins as
-// if by Follow with a zero Cursor, unless there are Options.Streams streams already.
+// Refetch fetches a stream again from its cursor, because items may be missing: see [Options].AwaitSubscribed.
+// A stream that has not begun begins as if by Follow with a zero Cursor, unless there are Options.Streams
+// streams already.
 //
 // session is the session concerned, such as [reconnect.Message].Session of the confirmation, or 0 for none. If
 // the reader has yet to meet the seam of an earlier session, the stream is fetched at that seam. Between two
@@ -212,7 +211,7 @@ type Stats struct {
 
 	Fetches uint64 // calls of Past, Snapshot and Ask
 	Failed  uint64 // calls that failed or did not bring the missing items
-	Dropped uint64 // live messages dropped from the full hold, and fetched instead
+	Dropped uint64 // live messages dropped from the full hold
 }
 
 // Stats returns the counts.

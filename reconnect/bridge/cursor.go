@@ -1,7 +1,6 @@
 package bridge
 
-// Cursor is a position in a numbered stream: everything up to Offset has come. It does not move over a gap,
-// whatever comes after it.
+// Cursor is a position in a numbered stream: everything up to Offset has come.
 //
 //	var at bridge.Cursor // of a reader that has nothing yet
 //	switch at.Take(m.Epoch, m.Number) {

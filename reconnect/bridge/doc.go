@@ -13,15 +13,12 @@
 //	a key that is added to either Set during a session      also Set.Wait, and then Refetch(key, 0)
 //	by requests of the program, without a Set               AwaitSubscribed; Refetch(key, session) per response
 //
-// MarkRefetch serves all streams once the Set holds all keys that were wanted when the session began. Without
-// it, a stream waits for its next live message. A stream without a cursor begins with Follow or Refetch:
+// A stream without a cursor begins with Follow or Refetch:
 //
 //	set.Add("NVDA")
 //	if err := set.Wait(ctx, "NVDA"); err == nil {
 //		b.Refetch("NVDA", 0)
 //	}
-//
-// See the example of Bridge named Subscription.
 //
 // # Cursors
 //

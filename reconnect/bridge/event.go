@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Item is one change in a stream, or a snapshot of it. It is returned by [Options].Parse, Past and Snapshot.
+// Item is one change in a stream, or a snapshot of it.
 type Item[K comparable, T any] struct {
 	Key K // stream; Past and Snapshot need not set it
 

@@ -19,9 +19,9 @@ type Options[K comparable, T any] struct {
 	// m.Data.
 	Parse func(m reconnect.Message) (Item[K, T], bool)
 
-	// Wanted reports whether the reader still wants a stream, for instance because a subscription.Set has its
-	// key. An unwanted stream is forgotten, with its fetches, and its message is an EventOther. Wanted is
-	// called with each message and before each fetch. Default: all are wanted.
+	// Wanted reports whether the reader still wants a stream. An unwanted stream is forgotten, with its
+	// fetches, and its message is an EventOther. Wanted is called with each message and before each fetch.
+	// Default: all are wanted.
 	Wanted func(key K) bool
 
 	// Past returns a page of the items after r.After, the oldest first. The page may be short. Past is called
@@ -37,9 +37,9 @@ type Options[K comparable, T any] struct {
 	// Events ends.
 	Past func(ctx context.Context, r Request[K]) ([]Item[K, T], error)
 
-	// Snapshot returns the current state of a stream, with the Last (and Epoch) of the last change in it. Key
-	// and Snapshot of the Item need not be set. Snapshot is called when a stream begins without a cursor, the
-	// past is gone, a new epoch begins, or there is a gap and no Past.
+	// Snapshot returns the current state of a stream, with the Last (and Epoch) of the last change in it.
+	// Item.Snapshot need not be set. Snapshot is called when a stream begins without a cursor, the past is
+	// gone, a new epoch begins, or there is a gap and no Past.
 	//
 	// An error is retried, unless its verdict is ClassStop, or Policy gives up. Then what is missing is lost;
 	// but if the stream has a new epoch and Past is set, Past is called for that epoch from its beginning.
@@ -81,8 +81,8 @@ type Options[K comparable, T any] struct {
 	// OnRetry is called after a failed call for a stream, with the wait before the next call.
 	OnRetry func(key K, err error, wait time.Duration)
 
-	// Streams limits the number of streams, because their keys come from the server. A message of a further
-	// stream is an EventOther. Default: 65536. Negative: an error.
+	// Streams is the maximum number of streams. A message of a further stream is an EventOther. Default: 65536.
+	// Negative: an error.
 	Streams int
 }
 
@@ -90,7 +90,7 @@ type Options[K comparable, T any] struct {
 type Request[K comparable] struct {
 	Key K
 
-	// After is the position up to which the stream is complete: return the items after it.
+	// After is the position up to which the stream is complete.
 	After Cursor
 
 	// Before is the first number after the gap, which is held already, or 0 if unknown. Only a server whose
