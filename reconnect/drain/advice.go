@@ -16,8 +16,8 @@ import (
 //	redial/1 wait=12s spread=30s url=wss://b.example/ws
 //
 // The text is the word redial/1 followed by the non-zero fields, separated by spaces; durations are formatted
-// as by [time.Duration.String]. Any client may follow it. A client of package reconnect does so automatically,
-// within the limits given at reconnect.ReadAdvice.
+// as by [time.Duration.String]. A client of package reconnect follows it automatically, within the limits given
+// at reconnect.ReadAdvice.
 type Advice struct {
 	// Wait is how long the client waits before it dials again. Default: not at all.
 	Wait time.Duration

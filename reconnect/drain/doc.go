@@ -25,16 +25,15 @@
 //	err = group.Drain(ctx)
 //
 // A member of a [Group] is a function that closes a connection, so the server may use any WebSocket library or
-// other protocol, and any kind of client. The package uses the standard library only.
+// other protocol.
 //
 // # What Drain does
 //
-//  1. The lead ([Options].Lead, 15 s): the server continues as before, but [Group.Ready] is false, so that load
+//  1. The lead ([Options].Lead): the server continues as before, but [Group.Ready] is false, so that load
 //     balancers send new clients elsewhere.
-//  2. The window ([Options].Window, 60 s): each connection is closed at a different moment, with the code 1012
-//     (service restart). [Group.Handler] answers new requests with 503 and a random Retry-After.
-//  3. Drain returns when the last connection is gone and the handlers have returned. If its context is done
-//     before, Drain hurries: see [Group.Drain].
+//  2. The window ([Options].Window): each connection is closed at a different moment, with the code 1012
+//     (service restart). [Group.Handler] answers new requests with 503.
+//  3. Drain returns when the last connection is gone and the handlers have returned.
 //
 // # The draw
 //
@@ -42,34 +41,27 @@
 // order, at a random moment of the slot, so that the load is even, and two servers that drain at the same time
 // are not in step.
 //
-// A connection that is added during the window gets a random moment in the rest of it.
-//
 // # Warnings, and clients that do not lose anything
 //
 // If the protocol has a message that warns a client, use [Group.AddNotice]: the notice is called at the drawn
-// moment, and the connection is closed [Options].Warn (15 s) later, if the client has not left by then. A
-// client of package reconnect calls Conn.Rotate with the announced time as Advice.By: it opens its next session
-// before it leaves the current one, at a random moment before that time. If all clients do so, Warn may be as
-// long as the Window: all notices are sent when the window begins, and the dials are as even as with a shorter
-// Warn.
+// moment, and the connection is closed [Options].Warn later, if the client has not left by then. A client of
+// package reconnect calls Conn.Rotate with the announced time as Advice.By: it opens its next session before it
+// leaves the current one, at a random moment before that time. If all clients do so, Warn may be as long as the
+// Window.
 //
-// Other clients get a close frame, whose code 1012 says that this is no failure, and whose [Advice] says when
-// and where to reconnect. A client of package reconnect follows the URL of the Advice only to the same scheme,
-// host and port, unless its user has allowed more: see dialer.WebSocket.FollowHint.
+// Other clients get a close frame, whose code 1012 says that this is no failure, and whose reason is the
+// [Advice].
 //
 // # Renewal
 //
 // With [Options].MaxAge old connections are closed, so that a new server behind a load balancer gets its share
-// of the clients over time, and a token that was checked at the beginning is checked again. A member costs 58
-// bytes in addition to its functions, and no goroutine or timer.
+// of the clients over time, and a token that was checked at the beginning is checked again. A member costs no
+// goroutine or timer.
 //
 // # Closers
 //
-// Each closer runs in a new goroutine, at most [Options].Closers of them (256) at a time. The close of many
-// libraries waits for the peer's response.
-//
-// The Group counts the errors of closers and drops them. To see an error, or how long a close took, use the
-// function that you pass to Add.
+// The Group only counts the errors of closers. To see one, or how long a close took, use the function that you
+// pass to Add.
 //
 // The closers of some libraries:
 //
@@ -91,11 +83,8 @@
 //	defer cancel()
 //	return errors.Join(group.Drain(limited), server.Shutdown(limited))
 //
-// examples/drain in the repository is a whole server.
-//
-// Kubernetes sends SIGTERM when it begins to take the pod out of its services, and each proxy notices some
-// seconds later. The Lead covers these seconds, so no preStop hook needs to sleep. Set
-// terminationGracePeriodSeconds to the timeout of the context plus some seconds (110 here; the default is 30),
-// because Kubernetes then kills the process. The drain time of a proxy or load balancer in front of the server
-// must be at least Lead plus Window, or the proxy closes the connections first.
+// On Kubernetes the Lead covers the seconds from SIGTERM until each proxy has noticed, so no preStop hook needs
+// to sleep. Set terminationGracePeriodSeconds to the timeout of the context plus some seconds (110 here; the
+// default is 30). The drain time of a proxy or load balancer in front of the server must be at least Lead plus
+// Window.
 package drain

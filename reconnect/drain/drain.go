@@ -12,9 +12,8 @@ import (
 // nine tenths of the rest.
 //
 // When ctx is done, the closers of the remaining connections are called as soon as [Options].Closers allows,
-// and Drain returns within [Options].CloseTimeout. A closer that has not been called by then is never called;
-// these connections are counted in [Error].Left, and end with the process. Raise Closers to call more. Drain
-// also waits until the handlers behind Handler have returned, for at most CloseTimeout.
+// and Drain returns within [Options].CloseTimeout. A closer that has not been called by then is never called:
+// see [Error].Left. Drain also waits until the handlers behind Handler have returned, for at most CloseTimeout.
 //
 // The error is nil if each connection was closed in time or had gone before, and otherwise an [*Error]. A Group
 // drains once: a further call waits for the same drain, hurries it when its own ctx is done, and returns the

@@ -62,8 +62,7 @@ func New(o *Options) (*Group, error) {
 
 // Add adds a connection to the Group. Remove the returned member when the connection has ended. The Group calls
 // close at most once, in a new goroutine; close closes the connection with this code and reason, as far as the
-// protocol has them, and must be safe to call while the connection is in use. [Stats] count its errors. Add
-// panics if close is nil.
+// protocol has them, and must be safe to call while the connection is in use. Add panics if close is nil.
 //
 // A connection may be added during a drain. During the lead nothing changes; during the window it is closed at
 // a random moment in the rest of the window; after the window, or when the context of Drain is done, it is

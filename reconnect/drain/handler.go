@@ -31,7 +31,7 @@ func (g *Group) ReadyHandler() http.Handler {
 
 // Handler returns a handler that calls h until the window of a drain begins. From then on it answers 503, with
 // a random Retry-After in whole seconds: from the Wait of [Options].Advice up to Wait plus Spread, or from 1 up
-// to 10 if both are zero. Drain waits for the calls of h.
+// to 10 if both are zero.
 func (g *Group) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if seconds, refused := g.enter(); refused {

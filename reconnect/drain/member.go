@@ -22,8 +22,7 @@ const (
 )
 
 // Remove removes the connection, which has ended, from the Group. It returns immediately, and may be called at
-// any time, more than once, and by the closer. A member that the Group has closed need not be removed, but
-// `defer m.Remove()` does no harm.
+// any time, more than once, and by the closer. A member that the Group has closed need not be removed.
 func (m *Member) Remove() {
 	g := m.group
 	g.mu.Lock()

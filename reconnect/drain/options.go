@@ -15,7 +15,7 @@ type Options struct {
 	Window time.Duration
 
 	// Lead is how long the server continues to serve and accept, with [Group.Ready] false, before the Window
-	// begins, so that load balancers notice. Default: 15 s. Negative: no lead.
+	// begins. Default: 15 s. Negative: no lead.
 	Lead time.Duration
 
 	// MaxAge is the age at which a healthy connection is closed, like MAX_CONNECTION_AGE of gRPC. The age is
@@ -40,8 +40,7 @@ type Options struct {
 	CloseTimeout time.Duration
 
 	// Advice tells the clients when and where to reconnect, in the reason of the close frame. Its Wait and
-	// Spread are also used for Retry-After: see [Group.Handler]. Default: nothing, because the Window spreads
-	// the clients already.
+	// Spread are also used for Retry-After: see [Group.Handler]. Default: none.
 	Advice Advice
 
 	// Rand is the source of all draws, called under a lock. Default: a PCG with a random seed.
