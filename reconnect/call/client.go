@@ -37,9 +37,9 @@ type key[K comparable] struct {
 
 // Options are the options of [New]. ID must be set.
 type Options[K comparable] struct {
-	// ID returns the ID in a response, and reports whether m is a response to a request of this Client. Any
-	// other message goes on to the reader of the Conn. ID is called with each message, in the goroutine that
-	// reads the session, so it must be quick and must not keep the data.
+	// ID returns the ID in a response, and reports whether m is a response to a request of this Client. ID is
+	// called with each message, in the goroutine that reads the session, so it must be quick and must not keep
+	// the data.
 	ID func(m reconnect.Message) (id K, ok bool)
 
 	// InFlight is the maximum number of requests without a response, including those that wait for a session,

@@ -31,12 +31,9 @@
 //
 //   - with its response: the first message with the same ID from the session that sent the request, even
 //     before the write returns.
-//   - with a [*LostError], immediately when that session ends. See its Fate: FateDropped means that nothing was
-//     sent, FateUnknown that the peer may have acted on the request. (A session that Conn.Redial or a rotation
-//     closes gracefully ends after the close handshake.)
+//   - with a [*LostError], immediately when that session ends. (A session that Conn.Redial or a rotation closes
+//     gracefully ends after the close handshake.)
 //   - with an [*Error]: the context or the Conn is done, or the request was rejected.
-//
-// [Unsent] reports whether an error means that nothing was sent.
 //
 // While no session is ready, an unsent request waits for the next session if Options.WhenDown of the Conn says
 // so of Write, and otherwise fails immediately with a LostError.
@@ -46,16 +43,16 @@
 // requests, so an old "set x" does not overtake a newer one. Only a request with [Request].Session does not
 // wait for others.
 //
-// While one session replaces another (see [reconnect.Rotation]), the old session receives responses until it
-// ends, and new requests use the new one. A Repeatable request without a response is then sent again in the new
-// session, after the requests that the new session has sent already.
+// While one session replaces another, the old session receives responses until it ends, and new requests use
+// the new one. A Repeatable request without a response is then sent again in the new session, after the
+// requests that the new session has sent already.
 //
 // # Late responses and IDs
 //
 // An ID belongs to its request until the request ends. If the context of a request that may have been sent is
 // done, the ID stays reserved until its session responds or ends: a new request with this ID is rejected with
-// ErrIDInUse, because the old response would look like its own. The number of reserved IDs is limited to
-// Options.InFlight; beyond that the oldest is forgotten, and counted in Stats.Forgotten.
+// ErrIDInUse, because the old response would look like its own. Beyond Options.InFlight reserved IDs the oldest
+// is forgotten.
 //
 // A response that no request of its session waits for is late: it is counted, passed to Options.Late, and
 // dropped. So is a second response to a request, unless a new request has the ID by then. IDs that never
@@ -79,6 +76,5 @@
 //
 // # Cost
 //
-// A Do allocates two objects and the data of its response, and starts no goroutine or timer. A Client without
-// requests keeps two empty maps. The time to repeat requests after a loss is proportional to their number.
+// A Do allocates two objects and the data of its response, and starts no goroutine or timer.
 package call

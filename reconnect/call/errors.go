@@ -22,7 +22,7 @@ var (
 		"use IDs that never repeat, such as the numbers of Client.Next")
 
 	// ErrInCallback means that Do was called with the context of OnSession, Layer.Open, OnMessage or OnSeam, or
-	// one derived from it. The Conn receives no response during these callbacks.
+	// one derived from it.
 	ErrInCallback = errors.New("Do was called with the context of a callback, " +
 		"during which the Conn receives no response: " +
 		"call Do in another goroutine with another context; in OnSession use Client.Ask")

@@ -25,8 +25,8 @@ type Request[K comparable] struct {
 	Session uint64
 
 	// Repeatable says that the peer may get the request twice. The request then waits for a session, whatever
-	// Options.WhenDown says, and is sent again if its session ends before the response: see the package
-	// documentation. Default: no request is sent twice.
+	// Options.WhenDown says: see How a request ends in the package documentation. Default: no request is sent
+	// twice.
 	Repeatable bool
 }
 
@@ -60,7 +60,7 @@ type pending[K comparable] struct {
 //
 // Do may be called in the goroutine that reads the messages of the Conn, because responses bypass the inbox.
 // But while a full inbox blocks, later responses are not received until the program reads a message, so give
-// ctx a deadline. Do cannot be called in a callback: see [ErrInCallback].
+// ctx a deadline.
 func (c *Client[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
 	p := &pending[K]{id: r.ID, only: r.Session, repeatable: r.Repeatable}
 	if err := c.admit(ctx, r.ID, p); err != nil {
