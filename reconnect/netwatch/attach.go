@@ -20,8 +20,8 @@ type Conn interface {
 	Done() <-chan struct{}
 }
 
-// Attach starts a Watcher with default options and attaches conns to it, until ctx is done. The Done channel
-// of the Watcher is closed when nothing of it is left. The errors are those of [New].
+// Attach starts a Watcher with default options and attaches conns to it, until ctx is done. The errors are
+// those of [New].
 func Attach(ctx context.Context, conns ...Conn) (*Watcher, error) {
 	w, err := New(ctx, nil)
 	if err != nil {

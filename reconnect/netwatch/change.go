@@ -14,8 +14,8 @@ type Change struct {
 	// reader took the Change.
 	Old, New Network
 
-	// Slept is how long the machine, or this process, was suspended. Zero: not at all, or for at most 5 s. It
-	// comes from the wall clock, so a clock that is set forward looks like sleep.
+	// Slept is how long the machine, or this process, was suspended. Zero means at most 5 s. It comes from the
+	// wall clock, so a clock that is set forward looks like sleep.
 	Slept time.Duration
 }
 

@@ -5,8 +5,7 @@
 //
 //	watcher, err := netwatch.Attach(ctx, feed, orders) // each is a *reconnect.Conn
 //
-// A gateway makes one [Watcher] with [New], and attaches each connection that it opens. [Watcher.Changes]
-// reports the changes to a program.
+// A gateway makes one [Watcher] with [New], and attaches each connection that it opens.
 //
 // # Which changes count
 //

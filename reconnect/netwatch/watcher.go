@@ -40,8 +40,8 @@ type Options struct {
 	// Default: 1 s. Negative: all connections are called immediately.
 	Spread time.Duration
 
-	// Ignore reports whether the named interface does not count. An interface with a route to the Internet
-	// always counts. Ignore is called by New, and then by the goroutine of the Watcher. Default: [Virtual].
+	// Ignore reports whether the named interface does not count. Ignore is called by New, and then by the
+	// goroutine of the Watcher. Default: [Virtual].
 	Ignore func(name string) bool
 }
 
@@ -54,7 +54,7 @@ type Status struct {
 	Network Network   // as of the last successful look
 	Looked  time.Time // time of that look
 	Err     error     // error of the last look, or nil
-	Polling error     // why the system announces no changes, so that the Watcher polls every Interval, or nil
+	Polling error     // why the system announces no changes, or nil
 }
 
 // New starts a Watcher, which watches until ctx is done or Close is called. o may be nil. The error names the
@@ -96,8 +96,8 @@ func start(ctx context.Context, o *Options, m machine) (*Watcher, error) {
 	return w, nil
 }
 
-// Close starts the end of the Watcher and returns immediately. It closes the channels of Changes and detaches
-// all connections. Close returns nil, and may be called more than once.
+// Close starts the end of the Watcher and returns immediately. It returns nil, and may be called more than
+// once.
 func (w *Watcher) Close() error {
 	w.cancel()
 	return nil
