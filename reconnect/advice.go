@@ -27,11 +27,10 @@ type Advice struct {
 	// until By less the duration of the last opening, but within [backoff.MaxRetryAfter].
 	By time.Time
 
-	// URL is where the next dial is to go: one dial only, because the address may be wrong. A response
-	// from URL, such as 403 or 410, does not affect later dials, except that its Retry-After is honored.
+	// URL is where the next dial, and only that one, is to go. A response from URL does not affect later
+	// dials, except that its Retry-After is honored.
 	//
-	// The dialer decides whether to follow: a dialer.WebSocket follows to the same scheme, host and
-	// port, and elsewhere if its FollowHint allows; a dialer.Framed never follows. If it does not,
+	// The dialer decides whether to follow; see dialer.WebSocket.FollowHint. If it does not,
 	// [Trace].AddressIgnored is called.
 	URL string
 
@@ -108,9 +107,8 @@ type hintKey struct{}
 // HintFrom returns the newest [Advice].Hint, or nil. ctx is the context of a dial (and so of
 // dialer.WebSocket.Prepare) or of OnSession. A hint is available until a session is ready, or until the
 // server has rejected it, by answering a dial without a connection or by failing OnSession on a sound
-// connection, so that a token which the server has forgotten is tried once. The hint of an Advice with a
-// URL is available only for the dial at that URL; it is gone if that dial fails, or if another is
-// answered first. See [Opening].Advised.
+// connection. The hint of an Advice with a URL is available only for the dial at that URL; it is gone if
+// that dial fails, or if another is answered first.
 func HintFrom(ctx context.Context) any { return ctx.Value(hintKey{}) }
 
 // ReadAdvice parses the advice in the reason of a close frame, such as "redial/1 wait=12s spread=30s

@@ -101,10 +101,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 }
 
 // Endpoint returns where the Conn dials: the result of the Dialer's method Endpoint, or else of its
-// method Host, or "" if it has neither. For a [dialer.WebSocket] it is the scheme, host and path of its
-// URL. Prepare and a server's advice do not change it.
-//
-// [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
+// method Host, or "" if it has neither. Prepare and a server's advice do not change it.
 func (c *Conn) Endpoint() string {
 	switch d := c.dialer.(type) {
 	case interface{ Endpoint() string }:
@@ -115,10 +112,8 @@ func (c *Conn) Endpoint() string {
 	return ""
 }
 
-// Close drops the connection for good and returns nil without waiting, from wherever it is called.
-// Nothing is read or written from then on. Done is closed after the callbacks and the dials in progress
-// have returned. [Trace.Overdue] reports those that ignore their context. Close may be called more than
-// once.
+// Close drops the connection for good and returns nil without waiting. Nothing is read or written from
+// then on. Close may be called more than once.
 func (c *Conn) Close() error {
 	c.life.Closed.Store(true)
 	c.life.End()
@@ -153,12 +148,12 @@ func (c *Conn) Kick() {
 }
 
 // Redial ends a session because of cause, which may be nil, and returns immediately. The supervisor
-// dials again as after any loss. Use it when only the application can tell that the session is broken,
-// such as by a gap in a feed. It does nothing if session is not the current one.
+// dials again as after any loss. Use it when only the application can tell that the session is broken.
+// It does nothing if session is not the current one.
 //
 // The peer gets a close frame, or the equivalent in its protocol, and has time to respond as
-// Options.CloseTimeout says. The code of the frame is the result of cause's method CloseCode() int, such
-// as that of a [conn.CloseError], if a close frame may carry that code, and otherwise 1000.
+// Options.CloseTimeout says. The code of the frame is the result of cause's method CloseCode() int, if a
+// close frame may carry that code, and otherwise 1000.
 func (c *Conn) Redial(session uint64, cause error) {
 	cause = cmp.Or(cause, errors.New("redial asked for"))
 	if l := c.state.link.Load(); l != nil && l.Session == session {
@@ -208,10 +203,8 @@ type EndError struct {
 
 func (e *EndError) Error() string { return "ended for good: " + e.Err.Error() }
 
-// Unwrap returns Err.
 func (e *EndError) Unwrap() error { return e.Err }
 
-// Is reports whether target is [net.ErrClosed].
 func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 
 // lifetime is what all parts of one Conn share: the options, whether it is to end, and the
@@ -257,7 +250,7 @@ type Stats struct {
 	Probes        uint64 // probes of a silent peer
 
 	KeepAliveMessages uint64 // also counted in Written
-	Rotations         uint64 // replaced sessions: see Rotation
+	Rotations         uint64 // replaced sessions
 	RotationsFailed   uint64 // rotations that failed, such as because the session was lost first
 
 	Queued      uint64 // messages of Write and Send without a fate yet

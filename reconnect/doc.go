@@ -20,11 +20,10 @@
 //
 // [New] returns a [Conn], which sends and receives messages. [Options] say how it logs in (OnSession),
 // sends while no session is ready (WhenDown), and redials (Run). [Run] is the underlying loop, for any
-// kind of connection: dial, serve, classify, wait.
+// kind of connection.
 //
-// Four packages add what most programs need. Three are a [Layer]: subscription keeps keys subscribed,
-// call matches responses to requests, and ledger resends unacknowledged messages. Package bridge fetches
-// missed messages.
+// Three packages are a [Layer]: subscription keeps keys subscribed, call matches responses to requests,
+// and ledger resends unacknowledged messages. Package bridge fetches missed messages.
 //
 // # Terms
 //
@@ -35,28 +34,25 @@
 //   - The fate of a message is written, dropped or unknown.
 //   - A rotation replaces a healthy session, because its server will end it.
 //   - A verdict is the class of an error, which decides what to do about it.
-//   - A gate paces a program's dials to a host: they wait there until they may begin.
+//   - A gate paces a program's dials to a host.
 //   - A budget of logins bounds the logins of an account in an interval.
-//   - A herd is many clients reconnecting at the same time, such as after a server restart.
+//   - A herd is many clients reconnecting at the same time.
 //
 // # Promises
 //
 //  1. One owner. At most one connection is live, and at most two exist at a time. (A dial to a host with
 //     several addresses may briefly open more TCP connections.) A second dial begins only after a Kick,
-//     or if the handshake of the first is not answered in time, because it may be queued or lost. The
-//     first to be answered wins; the other is closed before OnSession runs, so that one login is sent.
-//     During a [Rotation] both sessions are live, and the next one has one dial. With
-//     [RunOptions.OneConnection] there is never a second connection.
+//     or if the handshake of the first is not answered in time. The first to be answered wins; the other
+//     is closed before OnSession runs. During a [Rotation] both sessions are live, and the next one has
+//     one dial. With [RunOptions.OneConnection] there is never a second connection.
 //  2. Not in step. By default every wait is jittered, including the first after a loss and one that a
-//     server requests, so that a herd does not return at one instant. The jitter is applied after the
-//     cap.
+//     server requests. The jitter is applied after the cap.
 //  3. No hot loop, with any policy. The waits start again from the first after a session was ready for
 //     [RunOptions.StableAfter], or for as long as the wait before it (including what a server requested)
 //     if longer. A shorter session takes 30 s off the counted outage if it was ready for 2 s, and
-//     nothing otherwise: a server that accepts and drops sees the same growing waits as one that
-//     refuses. A session that we end because of what the peer sent, such as a broken frame or too large
-//     a message, counts only after an hour. After ten waits shorter than 10 ms in an outage, each is at
-//     least 10 ms. After ten rotations without a pause, one begins every 2 s.
+//     nothing otherwise. A session that we end because of what the peer sent, such as a broken frame or
+//     too large a message, counts only after an hour. After ten waits shorter than 10 ms in an outage,
+//     each is at least 10 ms. After ten rotations without a pause, one begins every 2 s.
 //  4. Ready is not connected. A session is ready when [Options.OnSession] and then each Layer.Open have
 //     succeeded. Then the queued messages are written in order, before new ones, while reading continues.
 //  5. A visible seam. When a session ends the reader gets exactly one [*Seam], between the last message
@@ -69,8 +65,7 @@
 //  7. Cancellation is harmless. Canceling a Read or a Write never costs the connection. A Write whose
 //     context is done writes nothing. It returns no other context's error.
 //  8. Death is noticed. A silent peer is dropped after [Liveness.Limit], and not before two probes, if
-//     it can be probed: see [Liveness]. The connection itself detects a stuck write and a message that
-//     never ends.
+//     it can be probed. The connection itself detects a stuck write and a message that never ends.
 //  9. One verdict for each error. One total function, [RunOptions.Classify], classifies every failure.
 //     The error of a write or a ping hides neither the messages nor the close frame that came before it:
 //     the Conn keeps reading until it has waited for 1 s in total, or a callback takes 1 s, and for 30 s
@@ -91,18 +86,17 @@
 //     guarantee 5. These secrets and the hint of an advice are also removed from the text of a
 //     [conn.CloseError]. Other secrets that a peer repeats, such as a token sent by OnSession, are not
 //     recognized.
-//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing. The deciders are
-//     Classify, OnSession, Probe, Keep, Expected, Allowed, KeepAlive.Message and the functions of a
-//     Layer. No lock is held while a callback runs. A panic in one crashes the program. One that calls
-//     [runtime.Goexit] ends the Conn (or the attempt) with an error that names it.
+//  14. Hooks observe. The hooks of Trace and OnReceipt decide nothing. No lock is held while a callback
+//     runs. A panic in one crashes the program. One that calls [runtime.Goexit] ends the Conn (or the
+//     attempt) with an error that names it.
 //
 // # Callbacks
 //
-// A callback may call every method of its Conn. Await, AwaitReady, AwaitSession, Messages, Read,
-// SendWait, Shutdown, Write and WriteTo may block there on something that cannot happen before the
-// callback returns, until their context is done: pass the callback's context, or one with a deadline if
-// it has none (-). For OnReceipt see [Outbox]. [Conn.Done] is closed after the last callback has
-// returned, so a callback must not wait for it.
+// A callback may call every method of its Conn. Those that take a context may block there on something
+// that cannot happen before the callback returns, until the context is done: pass the callback's
+// context, or one with a deadline if it has none (-). For OnReceipt see [Outbox]. [Conn.Done] is closed
+// after the last callback has returned, so a callback must not wait for it. During a [Rotation]
+// callbacks for two sessions may run concurrently, but not OnMessage and OnSeam.
 //
 //	callback                             its context is canceled with       delays until it returns
 //	Layer.Start                          -                                  New
@@ -134,15 +128,13 @@
 //
 // [Trace.SlowHandler] and [Trace.Overdue] report slow callbacks. The time in a callback never counts
 // against the peer. The functions of a connection, such as a conn.Split or heartbeat.Dialer.Answer, are
-// not such callbacks: they must be quick, because their time counts as silence of the peer.
+// not such callbacks: their time counts as silence of the peer.
 //
 // # Goroutines
 //
 // A ready connection has one goroutine, the supervisor, which reads it into the inbox. While a goroutine
-// waits in [Conn.Read] or [Conn.Messages] it reads the connection itself, and so gets the message
-// sooner. The supervisor takes over at most 20 ms after that goroutine has left Read, when messages
-// arrive faster than it takes them, and for whatever is not one whole, uncompressed message of at most
-// 64 KiB. (It alone reads if a [Layer] has Receive, or the connection is not a [conn.Follower].) During
-// a rotation there are two supervisors. Dials, waits at the gate, OnSession, probes and other calls by a
-// timer, the writer of queued messages and the caller of Outbox.OnReceipt run in temporary goroutines.
+// waits in [Conn.Read] or [Conn.Messages] it may read the connection itself, to get the message sooner,
+// unless a [Layer] has Receive or the connection is not a [conn.Follower]. During a rotation there are
+// two supervisors. Everything else, such as a dial or the writing of queued messages, runs in temporary
+// goroutines.
 package reconnect

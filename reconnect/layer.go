@@ -8,10 +8,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// Layer follows the life of a connection, such as a set of subscriptions. Each field may be nil.
-// [Options].Layers are called in order at each event. See Callbacks in the package documentation.
-//
-// During a [Rotation] the calls for two sessions run concurrently.
+// Layer follows the life of a connection. Each field may be nil. [Options].Layers are called in order at
+// each event. Ready, Receive and Lost run in the goroutine that reads the session.
 type Layer struct {
 	// Start gives the layer its Conn. New calls it first, and fails with its error, after calling End of
 	// the layers that have started, and closing Done of the Conn.
@@ -21,19 +19,17 @@ type Layer struct {
 	// goroutine of OnSession and under its limit. An error fails the attempt.
 	Open func(ctx context.Context, o *Opening) error
 
-	// Ready says that messages can be sent by the session now. It runs in the goroutine that reads the
-	// session, which waits for it. If a rotation replaces a session during a slow Trace.SessionReady,
-	// its Ready comes after that of the next session.
+	// Ready says that messages can be sent by the session now. If a rotation replaces a session during a
+	// slow Trace.SessionReady, its Ready comes after that of the next session.
 	Ready func(session uint64)
 
 	// Receive gets each message of a session in order, before the inbox or OnMessage. If it reports
-	// true, no later layer gets the message, and neither does the reader of the Conn. The data is valid
-	// until Receive returns. It runs in the goroutine that reads the session, and must be quick.
+	// true, no later layer gets the message, and neither does the reader of the Conn. Receive must be
+	// quick; the data is valid until it returns.
 	Receive func(m Message) (taken bool)
 
 	// Lost says that a session has ended because of cause, exactly once for each dialed session, unless
-	// a callback has ended the Conn by [runtime.Goexit]. It runs in the goroutine that read the session,
-	// before the reader gets the seam.
+	// a callback has ended the Conn by [runtime.Goexit]. The reader gets the seam afterwards.
 	Lost func(session uint64, cause error)
 
 	// End is the last call: the Conn has ended. err is the result of [Conn.Err].

@@ -14,11 +14,11 @@ import (
 // Log returns a Trace that writes to l, with the connection's name if any, at these levels:
 //
 //   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, a wait for a login, a
-//     requested end (by Close, Shutdown, or the context of Run).
+//     requested end.
 //   - Warn: an ignored address, a wait until a person acts (a verdict of ClassSlow), a wait after a
 //     repeated rejection (the same error of OnSession or serve, or close code from 3000 on), a wait
-//     after three failed dials of a rotation ("waiting to dial replacement", with the number of the old
-//     session), any other permanent end, a slow handler, an overdue function.
+//     after three failed dials of a rotation, any other permanent end, a slow handler, an overdue
+//     function.
 //   - Debug: dials, probes and the gate.
 //
 // Of equal lines about waits, ended sessions, hung handshakes and ignored addresses Log writes only the

@@ -18,10 +18,9 @@ type Message struct {
 	Session      uint64 // session by which it came, from 1
 }
 
-// Seam marks a place in the stream of received messages where some may be missing, so that a state built
-// from the messages before it is stale. There is exactly one after each session that was ready or
-// delivered anything, before the next session or the end of the stream. With [InboxDropOldest] there is
-// also one in place of dropped messages.
+// Seam marks a place in the stream of received messages where some may be missing. There is exactly one
+// after each session that was ready or delivered anything. With [InboxDropOldest] there is also one in
+// place of dropped messages.
 //
 // Do not fetch missing messages at such a seam: the next session may not be subscribed yet, and what the
 // server sends before the subscription is missing for good. With [Options.MarkRefetch] fetch at each
@@ -45,7 +44,7 @@ type Seam struct {
 	Dropped int    // number of messages dropped here; 0 if a connection was lost
 	Lost    int    // number of connections lost here; 0 if messages were dropped
 
-	Planned bool // the session was replaced, and did not die: see Rotation
+	Planned bool // the session was replaced: see Rotation
 
 	// Overlapped says that the next session was ready before this one was read to its end. Nothing is
 	// then missing if the server sends everything to both, but messages may be duplicated. It is false
@@ -172,9 +171,8 @@ func (r *receiver) callMark(l *served) {
 
 func newMarkSeam(l *served) *Seam { return &Seam{Session: l.Session, Refetch: true} }
 
-// HoldRefetch delays the mark of this session (see [Options.MarkRefetch]) until release is called, such
-// as until subscriptions are confirmed. Any goroutine may call release; calls after the first do
-// nothing.
+// HoldRefetch delays the mark of this session until release is called. Any goroutine may call release;
+// calls after the first do nothing.
 func (o *Opening) HoldRefetch() (release func()) {
 	m := o.l.extra.mark
 	if m == nil || o.over.Load() || !m.hold() {

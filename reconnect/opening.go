@@ -22,7 +22,7 @@ type Opening struct {
 	Session  uint64
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // as in Session; 0 while the previous session lives
-	Planned  bool          // the session replaces a live one: see [Rotation]
+	Planned  bool          // the session replaces a live one
 	Advised  bool          // the dialer followed [Advice].URL, and HintFrom returns the hint of that Advice
 
 	session  *Session
@@ -93,10 +93,9 @@ func (o *Opening) failed(err error) error {
 }
 
 // Deliver passes a message that is part of the stream to the other layers, and to the reader of the Conn
-// if no layer takes it. It calls OnMessage, or puts a copy of the message into the inbox, or holds the
-// copy while the previous session is still read (see [OverlapHold]). Deliver waits while another session
-// is in OnMessage (see [OverlapMix]), and for space in a full inbox with InboxBlock. After Close it
-// returns [net.ErrClosed].
+// if no layer takes it. The data belongs to the caller again when Deliver returns. Deliver waits while
+// another session is in OnMessage (see [OverlapMix]), and for space in a full inbox with InboxBlock.
+// After Close it returns [net.ErrClosed].
 func (o *Opening) Deliver(m conn.Message) error {
 	switch {
 	case o.over.Load():
@@ -112,9 +111,8 @@ func (o *Opening) Deliver(m conn.Message) error {
 	return o.receiver.putDelivered(o.ctx, o.l, m, o.layer)
 }
 
-// AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its fate, so that
-// an application can decide what to send again. If the context of OnSession is done, the error is its
-// cause.
+// AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its fate. If the
+// context of OnSession is done, the error is its cause.
 func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver

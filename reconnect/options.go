@@ -16,13 +16,13 @@ import (
 // documentation.
 type Options struct {
 	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the response, by
-	// Opening.Read or call.Client.Ask (not Client.Do). It runs in its own goroutine, for which the
-	// supervisor waits. Its context is canceled after OpenTimeout or with the connection, which is then
-	// closed. Default: a connection is ready immediately.
+	// Opening.Read or call.Client.Ask (not Client.Do). It runs in its own goroutine. Its context is
+	// canceled after OpenTimeout or with the connection, which is then closed. Default: a connection is
+	// ready immediately.
 	//
-	// After an error the next attempt follows the policy. Mark the error of a rejected login: with
-	// [backoff.Slow] if a person has to act, [backoff.Refresh] if a new token helps, [backoff.Permanent]
-	// if nothing helps. For rejections by close code see [backoff.ClassifyRefusals].
+	// An error fails the attempt. Mark the error of a rejected login: with [backoff.Slow] if a person
+	// has to act, [backoff.Refresh] if a new token helps, [backoff.Permanent] if nothing helps. For
+	// rejections by close code see [backoff.ClassifyRefusals].
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
@@ -38,20 +38,17 @@ type Options struct {
 	OnMessage func(ctx context.Context, m Message)
 
 	// OnSeam is called with each seam and mark, in order with OnMessage, in the supervisor's goroutine;
-	// for exceptions see Resumable and MarkRefetch. Its context is canceled with the Conn, or for a mark
-	// with the session. It is an error without OnMessage: Read returns the seams.
+	// for exceptions see Resumable and MarkRefetch. It is an error without OnMessage.
 	OnSeam func(ctx context.Context, s *Seam)
 
-	// Inbox bounds the unread messages; it is an error with OnMessage.
+	// Inbox is an error with OnMessage.
 	Inbox Inbox
 
-	// WhenDown says what Write and Send do while no session is ready. Default: WhenDownFail.
+	// WhenDown defaults to WhenDownFail.
 	WhenDown WhenDown
 
-	// Outbox bounds the unsent messages, and reports their fates.
 	Outbox Outbox
 
-	// KeepAlive writes a message when nothing was written for a while.
 	KeepAlive KeepAlive
 
 	// Pace limits the messages and pings written to one connection, including those of OnSession, Probe
@@ -60,7 +57,6 @@ type Options struct {
 	// connection has the whole limit. Default: no limit.
 	Pace budget.Window
 
-	// Layers follow the connection: see [Layer].
 	Layers []*Layer
 
 	// Resumable allows OnSession to call [Opening.Resumed]. The seam after a session then comes when the
@@ -69,9 +65,8 @@ type Options struct {
 	// the seam comes immediately and is not Resumed.
 	Resumable bool
 
-	// MarkRefetch adds a mark to the stream for each session, for an application that fetches what it
-	// has missed. The mark is a [Seam] with Refetch set, Lost and Dropped 0, and the number of the
-	// session. From there on a refetch misses nothing, because what the server sends later comes by that
+	// MarkRefetch adds a mark to the stream for each session: a [Seam] with Refetch set, and with Lost
+	// and Dropped 0. A refetch then misses nothing, because what the server sends later comes by that
 	// session.
 	//
 	// The mark comes once OnSession has returned, the seam of the previous session was delivered, and
@@ -79,9 +74,8 @@ type Options struct {
 	// the subscriptions that were wanted when it began. A session that ends before its mark is read has
 	// none.
 	//
-	// OnSeam gets the mark, with a context that is canceled with the session; MarkRefetch is an error
-	// with OnMessage and without OnSeam. The call may have its own goroutine, but never overlaps
-	// OnMessage or another OnSeam.
+	// OnSeam gets the mark; MarkRefetch is an error with OnMessage and without OnSeam. The call may have
+	// its own goroutine, but never overlaps OnMessage or another OnSeam.
 	MarkRefetch bool
 
 	// Rotate says when a session is replaced. Default: when [Conn.Rotate] requests it.
@@ -93,17 +87,14 @@ type Options struct {
 	// a rotation drop the connection immediately, and Shutdown waits for the default.
 	CloseTimeout time.Duration
 
-	// Liveness says when a silent peer is dead.
 	Liveness Liveness
 
-	// Stall says when a live peer that sends no messages is given up. Default: never.
 	Stall Stall
 
-	// Run says how to redial. Its Kick must be nil: use [Conn.Kick].
 	Run RunOptions
 }
 
-// Inbox bounds the unread messages. The zero value has the defaults.
+// Inbox bounds the unread messages.
 type Inbox struct {
 	// Messages is the maximum number of messages. Default: 64. Negative: an error.
 	Messages int
@@ -112,7 +103,7 @@ type Inbox struct {
 	// InboxDropOldest only a single message may. Default: 16 MiB. Negative: an error.
 	Bytes int
 
-	// Overflow says what happens when the inbox is full. Default: InboxBlock.
+	// Overflow defaults to InboxBlock.
 	Overflow InboxOverflow
 }
 
@@ -120,7 +111,7 @@ type Inbox struct {
 type InboxOverflow uint8
 
 const (
-	// InboxBlock stops reading until there is space, so that the peer must slow down.
+	// InboxBlock stops reading until there is space.
 	InboxBlock InboxOverflow = iota
 
 	// InboxDropOldest drops the oldest messages. A Seam with their number replaces them.
@@ -129,7 +120,7 @@ const (
 	// InboxDisconnect ends the session with ErrInboxFull.
 	InboxDisconnect
 
-	// InboxDiscard keeps no messages, for a program that only writes. Read is then an error.
+	// InboxDiscard keeps no messages, for a program that only writes.
 	InboxDiscard
 )
 
@@ -149,18 +140,15 @@ const (
 	WhenDownKeep
 )
 
-// Outbox bounds the queued messages of [Conn.Send], and reports their fates. The zero value has the
-// defaults.
+// Outbox bounds the queued messages of [Conn.Send], and reports their fates.
 type Outbox struct {
-	// OnReceipt is called exactly once with the fate of each message that Send accepted, whose data then
-	// belongs to the caller again. The calls are sequential, in a goroutine of their own, in the order in
-	// which the fates were settled; written messages keep the order of Send. The context is canceled with
-	// the Conn. Writing continues meanwhile, but once as many receipts wait as Messages allows, Send
-	// rejects messages. Default: fates are only counted, in [Stats].
+	// OnReceipt is called exactly once with the fate of each message that Send accepted. The calls are
+	// sequential, in a goroutine of their own, in the order in which the fates were settled; written
+	// messages keep the order of Send. Writing continues meanwhile, but once as many receipts wait as
+	// Messages allows, Send rejects messages. Default: fates are only counted, in [Stats].
 	//
-	// Because OnSession may wait for OnReceipt, with this context Write and AwaitSession return
-	// ErrNotReady while no session is ready, and SendWait does not wait for space. To wait, use another
-	// goroutine and context.
+	// Because OnSession may wait for OnReceipt, with its context Write and AwaitSession return
+	// ErrNotReady while no session is ready, and SendWait does not wait for space.
 	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is the maximum number of messages. Default: 1024. Negative: an error.
@@ -174,14 +162,14 @@ type Outbox struct {
 	// forever, or until its Deadline.
 	Age time.Duration
 
-	// Overflow says what happens when the outbox is full. Default: OutboxRefuse.
+	// Overflow defaults to OutboxRefuse.
 	Overflow OutboxOverflow
 
 	// Keep decides about each queued message of Send when a ready session is lost because of cause: true
 	// keeps it for the next session, false drops it, with ErrSessionLost. Keep is called in the
-	// supervisor's goroutine, and must not change the data; its context is canceled with the Conn.
-	// Meanwhile neither the message nor any behind it is written; if it is dropped, OnReceipt gets it
-	// after Keep has returned. Keep is an error without WhenDownKeep.
+	// supervisor's goroutine, and must not change the data. Meanwhile neither the message nor any behind
+	// it is written; if it is dropped, OnReceipt gets it after Keep has returned. Keep is an error
+	// without WhenDownKeep.
 	Keep func(ctx context.Context, o Outgoing, cause error) bool
 }
 
@@ -220,9 +208,8 @@ const (
 //     time;
 //   - after a session that ended otherwise, unless it was once silent for Limit.
 //
-// A slow reader alone never costs the connection, except with [InboxDisconnect]; [Trace.Overdue] reports
-// it. But the session is lost if the peer closes the connection. Only Linux detects that without
-// reading, so a program that only writes should use [InboxDiscard].
+// While the application does not read, only Linux detects that the peer has closed the connection, so a
+// program that only writes should use [InboxDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: forever.
 	Limit time.Duration

@@ -12,7 +12,7 @@ import (
 )
 
 // Rotation says when a healthy session is replaced by another, for servers that end every session after
-// some time. [Conn.Rotate] does this on request.
+// some time.
 //
 // The next session is dialed and opened like any other, while the current one continues. A failed dial
 // is repeated as after a loss. A verdict of ClassStop ends the rotation, and the session stays; if After
@@ -31,18 +31,17 @@ type Rotation struct {
 	// with Allowed from [0.9, 0.98). Default: never. Less than 1 ms: an error.
 	After time.Duration
 
-	// Allowed reports whether now is a good moment, such as a pause in a voice agent's conversation. It is
-	// called in a timer's goroutine from the drawn age until 0.99 of After, when the session is replaced
-	// anyway. It is an error without After.
+	// Allowed reports whether now is a good moment. It is called in a timer's goroutine from the drawn
+	// age until 0.99 of After, when the session is replaced anyway. It is an error without After.
 	Allowed func(time.Time) bool
 
-	// Overlap says in which order the reader gets the messages of two live sessions. Default:
-	// OverlapHold, or OverlapBreakFirst with RunOptions.OneConnection, which allows nothing else.
+	// Overlap defaults to OverlapHold, or to OverlapBreakFirst with RunOptions.OneConnection, which
+	// allows nothing else.
 	Overlap Overlap
 
-	// Drain is how long the old session is read once the next one is ready, before it is closed (which
-	// takes at most 1 s more). With OverlapBreakFirst it is how long messages wait for the next session,
-	// whatever WhenDown says. Default: 5 s. Negative: an error.
+	// Drain is how long the old session is read once the next one is ready, before it is closed. With
+	// OverlapBreakFirst it is how long messages wait for the next session, whatever WhenDown says.
+	// Default: 5 s. Negative: an error.
 	Drain time.Duration
 }
 
@@ -50,7 +49,7 @@ type Rotation struct {
 type Overlap uint8
 
 // The ways to replace a session. Some servers send everything to both connections, some spread it over
-// both, some reject a second connection or close the first.
+// both, some allow only one.
 const (
 	// OverlapHold gives the reader all messages of the old session, then one seam, and then the held
 	// messages of the next: at most Inbox.Bytes, and at most one message for each 64 of these bytes, or
@@ -104,9 +103,9 @@ func (o *Rotation) validate(one bool) error {
 	return nil
 }
 
-// Rotate requests the replacement of a session, as a says, and returns immediately: see [Rotation]. It
-// does nothing unless session is the current one, ready, and not being replaced already. While the
-// previous session is still read, the rotation waits for its end.
+// Rotate requests the replacement of a session, as a says, and returns immediately. It does nothing
+// unless session is the current one, ready, and not being replaced already. While the previous session
+// is still read, the rotation waits for its end.
 func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.

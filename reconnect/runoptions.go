@@ -15,11 +15,10 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// RunOptions are the options of [Run]. A nil *RunOptions has the defaults. See Callbacks in the package
-// documentation.
+// RunOptions are the options of [Run]. A nil *RunOptions has the defaults.
 type RunOptions struct {
 	// Policy says how long to wait before each dial, and how long a dial may take. It is called in the
-	// supervisor's goroutine, of which there are two during a [Rotation]. Default: [backoff.Default].
+	// supervisor's goroutine. Default: [backoff.Default].
 	Policy backoff.Policy
 
 	// Classify returns the verdict on why a dial failed or a session ended. It is called as Policy is,
@@ -38,8 +37,7 @@ type RunOptions struct {
 	StartSpread time.Duration
 
 	// StableAfter is how long a session must have been ready so that the waits start again from the
-	// first, with the exceptions of promise 3 in the package documentation. Default: 10 s. Negative:
-	// 2 s.
+	// first, with the exceptions of promise 3. Default: 10 s. Negative: 2 s.
 	StableAfter time.Duration
 
 	// Gate delays each dial, including the first. The time at the gate does not count in the limits on
@@ -54,13 +52,12 @@ type RunOptions struct {
 	// releases its slot, without a verdict, and waits for one for that host before it connects: Dial,
 	// and so Prepare, is called again after the wait. The next dials wait for that host from the start,
 	// unless it was advised. A dial that would then go to a third host releases its slot, and does not
-	// wait again. See [backoff.Attempt].Host.
+	// wait again.
 	Host string
 
 	// Logins is the login budget that the connections of an account share. The first [Opening.Write] of
-	// a session takes a login, unless after [Opening.NoLogin]; for a Run, [Session.Login] does. While
-	// none is left the next dial waits, which no kick cuts short; Status.Err and WaitStart.Cause are
-	// then a [*budget.LoginError]. A dial that has passed Gate reserves a login before it begins; if it
+	// a session takes a login; for a Run, [Session.Login] does. While none is left the next dial waits,
+	// which no kick cuts short. A dial that has passed Gate reserves a login before it begins; if it
 	// fails, a connection that waits for a login dials immediately. A rotation waits for a login while
 	// the old session continues.
 	Logins *budget.Logins
@@ -76,7 +73,6 @@ type RunOptions struct {
 	// Name identifies the connection in the events of Trace.
 	Name string
 
-	// Trace has the hooks that observe each step.
 	Trace *Trace
 
 	hostOfDialer bool // Host is the default: that of the Dialer

@@ -34,10 +34,9 @@ type Session struct {
 	release func()                       // ends the reservation of a login; nil: there is none; set before the session
 }
 
-// Ready says that the session is usable, such as logged in and subscribed. After
-// [RunOptions.StableAfter] the waits start again from the first. Ready releases the gate's slot, and
-// calls [Trace.SessionReady]. It is safe for concurrent use. Calls after the first, and after the end of
-// the session, do nothing. For a Conn the supervisor calls it.
+// Ready says that the session is usable, such as logged in and subscribed. Ready releases the gate's
+// slot, and calls [Trace.SessionReady]. It is safe for concurrent use. Calls after the first, and after
+// the end of the session, do nothing. For a Conn the supervisor calls it.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	first := !s.isReady && !s.over

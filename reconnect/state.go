@@ -16,7 +16,7 @@ import (
 // State is what a [Conn] is doing.
 type State uint8
 
-// The states. A Conn can go from each of them to StateClosed, where it stays.
+// The states of a [Conn].
 const (
 	StateConnecting State = iota // dialing, or waiting at the gate
 	StateOpening                 // connected; OnSession runs
@@ -38,8 +38,8 @@ var stateNames = [...]string{"connecting", "opening", "ready", "waiting", "close
 type Status struct {
 	State    State
 	AtGate   bool          // in StateConnecting: waiting at the gate, not dialing yet
-	Rotating bool          // a rotation is in progress: see [Rotation]
-	Verdict  backoff.Class // class of the verdict on Err, as in WaitStart; ClassOK if none
+	Rotating bool          // a rotation is in progress
+	Verdict  backoff.Class // class of the verdict on Err; ClassOK if none
 	Since    time.Time     // when it entered State
 	Session  uint64        // the current session, or the last; 0 if none yet
 	Try      int           // dials since the last stable session, or since the start, as of the last failure
@@ -49,8 +49,8 @@ type Status struct {
 	// for a login; nil once a session is ready; in StateClosed as [Conn.Err].
 	Err error
 
-	// Outlook says why the Conn waits at a [budget.Gate] whose host is down: the error of the last dial,
-	// when the next probe begins, and which Conn makes it. It is nil otherwise.
+	// Outlook is nil, or says why the Conn waits at a [budget.Gate] whose host is down: the error of the
+	// last dial, when the next probe begins, and which Conn makes it.
 	Outlook *budget.Outlook
 
 	host string // the host for which it waits at the gate, with AtGate
@@ -235,17 +235,16 @@ func (c *Conn) State() State { return c.state.newest().State }
 // seen.
 func (c *Conn) Status() Status { return c.state.now() }
 
-// Await waits until the state is s. It may miss a state that does not last. It returns an [*AwaitError]
-// when ctx is done, or the error of [Conn.Err] if the Conn is closed, unless s is StateClosed.
+// Await waits until the state is s. It returns an [*AwaitError] when ctx is done, or the error of
+// [Conn.Err] if the Conn is closed, unless s is StateClosed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	return c.state.await(ctx, s, func(Status) error { return nil })
 }
 
 // AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
 // It also returns an [*AwaitError] if the verdict on the last dial or session is ClassSlow, such as
-// after a 401, or two 404s in a row. It keeps waiting if the host name does not exist, because a server
-// started at the same time may get its name later. Use ctx to bound the wait. The Conn continues to
-// redial until Close.
+// after a 401. It keeps waiting if the host name does not exist. The Conn continues to redial until
+// Close.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if !c.life.Closed.Load() && s.Verdict >= backoff.ClassSlow && backoff.ReasonOf(s.Err) != backoff.ReasonDNS {

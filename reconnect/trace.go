@@ -12,14 +12,13 @@ import (
 )
 
 // Trace has hooks that observe a [Run] or a [Conn]. Each may be nil. Unless stated otherwise, hooks run
-// in the supervisor's goroutine, which waits for them, in the order of the events. Connections may share
-// a Trace if its functions are safe for concurrent use. Each event has the [RunOptions].Name of its
-// connection. See Callbacks in the package documentation.
+// in the supervisor's goroutine, in the order of the events. Connections may share a Trace if its
+// functions are safe for concurrent use. Each event has the [RunOptions].Name of its connection. See
+// Callbacks in the package documentation.
 type Trace struct {
 	// GateStart reports that a wait at the gate begins.
 	GateStart func(GateStart)
 
-	// GateDone reports that a wait at the gate has ended.
 	GateDone func(GateDone)
 
 	// DialStart reports that a dial begins, in another goroutine.
@@ -29,46 +28,38 @@ type Trace struct {
 	// concurrently.
 	DialHung func(DialHung)
 
-	// DialDone reports that a dial has returned.
 	DialDone func(DialDone)
 
-	// AddressIgnored reports that a dial did not go to the advised address (Conn only): see
-	// [Advice].URL. It runs in the dial's goroutine, before DialDone.
+	// AddressIgnored reports that a dial did not go to the advised address (Conn only). It runs in the
+	// dial's goroutine, before DialDone.
 	AddressIgnored func(AddressIgnored)
 
-	// SessionStart reports that a session begins.
 	SessionStart func(s *Session)
 
-	// SessionReady reports that a session is ready. It runs in the goroutine that called
-	// [Session.Ready].
+	// SessionReady runs in the goroutine that called [Session.Ready].
 	SessionReady func(s *Session)
 
-	// SessionDone reports that a session has ended.
 	SessionDone func(SessionDone)
 
-	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs in its
-	// own goroutine. Until RotateDone the hooks of the two sessions may run concurrently.
+	// RotateStart reports that a session is to be replaced (Conn only). It runs in its own goroutine.
 	RotateStart func(RotateStart)
 
 	// RotateDone reports the end of a rotation, which leaves one session or none. It runs in its own
-	// goroutine, for which a supervisor waits.
+	// goroutine.
 	RotateDone func(RotateDone)
 
 	// WaitStart reports that a wait before the next dial begins, but not while a dial with a hung
 	// handshake continues.
 	WaitStart func(WaitStart)
 
-	// WaitDone reports that a wait is over.
 	WaitDone func(WaitDone)
 
 	// ConnDone is the last event, except for Overdue.
 	ConnDone func(ConnDone)
 
-	// ProbeStart reports that a probe begins (Conn only): see [Liveness]. Like ProbeDone it runs in the
-	// goroutine of the liveness timer.
+	// ProbeStart and ProbeDone run in the goroutine of the liveness timer (Conn only).
 	ProbeStart func(ProbeStart)
 
-	// ProbeDone reports that a probe has ended.
 	ProbeDone func(ProbeDone)
 
 	// SlowHandler reports, once for each call, that a callback has taken longer than a third of
@@ -217,7 +208,7 @@ type SessionDone struct {
 	Uptime  time.Duration  // since the end of its dial
 	Ready   time.Duration  // how long it was ready; 0 if it never was
 	Stable  bool           // the waits start again from the first
-	Planned bool           // the session was replaced, and did not die: see Rotation
+	Planned bool           // the session was replaced
 }
 
 // RotateStart is a [Trace.RotateStart] event.
@@ -232,7 +223,7 @@ type RotateDone struct {
 	Name    string
 	Session uint64        // old session
 	Took    time.Duration // since RotateStart
-	Err     error         // why it was not replaced, such as that it was lost first; or nil
+	Err     error         // why it was not replaced, or nil
 }
 
 // WaitStart is a [Trace.WaitStart] event. The wait takes Verdict.RetryAfter, and then Drawn.
