@@ -30,8 +30,8 @@ type Advice struct {
 	// URL is where the next dial, and only that one, is to go. A response from URL does not affect later
 	// dials, except that its Retry-After is honored.
 	//
-	// The dialer decides whether to follow; see dialer.WebSocket.FollowHint. If it does not,
-	// [Trace].AddressIgnored is called.
+	// The dialer decides whether to follow: see dialer.WebSocket.FollowHint. A dialer.Framed never follows.
+	// If the URL is not followed, [Trace].AddressIgnored is called.
 	URL string
 
 	// Hint is for your own code that dials next, such as a token by which the server resumes the

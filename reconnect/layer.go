@@ -9,7 +9,8 @@ import (
 )
 
 // Layer follows the life of a connection. Each field may be nil. [Options].Layers are called in order at
-// each event. Ready, Receive and Lost run in the goroutine that reads the session.
+// each event. Ready, Receive and Lost run in the goroutine that reads the session; during a [Rotation],
+// calls for two sessions run concurrently. See Callbacks in the package documentation.
 type Layer struct {
 	// Start gives the layer its Conn. New calls it first, and fails with its error, after calling End of
 	// the layers that have started, and closing Done of the Conn.

@@ -66,7 +66,7 @@ type Options struct {
 	Resumable bool
 
 	// MarkRefetch adds a mark to the stream for each session: a [Seam] with Refetch set, and with Lost
-	// and Dropped 0. A refetch then misses nothing, because what the server sends later comes by that
+	// and Dropped 0. A refetch from there on misses nothing, because what the server sends later comes by that
 	// session.
 	//
 	// The mark comes once OnSession has returned, the seam of the previous session was delivered, and
@@ -147,8 +147,9 @@ type Outbox struct {
 	// messages keep the order of Send. Writing continues meanwhile, but once as many receipts wait as
 	// Messages allows, Send rejects messages. Default: fates are only counted, in [Stats].
 	//
-	// Because OnSession may wait for OnReceipt, with its context Write and AwaitSession return
-	// ErrNotReady while no session is ready, and SendWait does not wait for space.
+	// Because OnSession may wait for OnReceipt, with the context of OnReceipt Write and AwaitSession return
+	// ErrNotReady while no session is ready, and SendWait does not wait for space. To wait, use another
+	// goroutine and context.
 	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is the maximum number of messages. Default: 1024. Negative: an error.

@@ -30,7 +30,8 @@ import (
 // One call of serve, in the caller's goroutine and with ctx, is one session. It should call
 // [Session.Ready] once the session is usable: until then the session counts as a failed attempt. A nil
 // error from serve is redialed like any loss. When ctx is done while serve runs, the connection is
-// closed concurrently, so Close must be safe to call at any time and more than once.
+// closed concurrently, so Close must be safe to call at any time and more than once. Run waits for Close
+// before it dials again.
 //
 // dial runs in its own goroutine, for which Run always waits; Run closes a connection that comes too
 // late. Its context carries a [backoff.Attempt], and is done after the Attempt's two limits together. It

@@ -15,10 +15,11 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// RunOptions are the options of [Run]. A nil *RunOptions has the defaults.
+// RunOptions are the options of [Run]. A nil *RunOptions has the defaults. For their functions see Callbacks
+// in the package documentation.
 type RunOptions struct {
 	// Policy says how long to wait before each dial, and how long a dial may take. It is called in the
-	// supervisor's goroutine. Default: [backoff.Default].
+	// supervisor's goroutine, of which there are two during a [Rotation]. Default: [backoff.Default].
 	Policy backoff.Policy
 
 	// Classify returns the verdict on why a dial failed or a session ended. It is called as Policy is,
@@ -56,10 +57,10 @@ type RunOptions struct {
 	Host string
 
 	// Logins is the login budget that the connections of an account share. The first [Opening.Write] of
-	// a session takes a login; for a Run, [Session.Login] does. While none is left the next dial waits,
-	// which no kick cuts short. A dial that has passed Gate reserves a login before it begins; if it
-	// fails, a connection that waits for a login dials immediately. A rotation waits for a login while
-	// the old session continues.
+	// a session takes a login, unless after [Opening.NoLogin]; for a Run, [Session.Login] does. While none
+	// is left the next dial waits, which no kick cuts short. A dial that has passed Gate reserves a login
+	// before it begins; if it fails, a connection that waits for a login dials immediately. A rotation
+	// waits for a login while the old session continues.
 	Logins *budget.Logins
 
 	// Kick is like [Conn.Kick] when something can be received from it. A closed channel does nothing. It

@@ -20,7 +20,8 @@ type Outgoing struct {
 
 	// Deadline is the time after which no write of the message begins. (For a connection that writes a
 	// batch one message after the other, as a [conn.WebSocket] in a browser does, no write of the batch
-	// begins.) A write that has begun continues. The zero time means no deadline except Outbox.Age.
+	// begins.) A write that has begun continues; see [Receipt.Began]. The zero time means no deadline
+	// except Outbox.Age.
 	Deadline time.Time
 
 	// Key names the subject of the message: see [OutboxReplaceKey].
@@ -41,7 +42,7 @@ type Outgoing struct {
 
 // Receipt has the fate of a message that Send accepted.
 type Receipt struct {
-	Outgoing Outgoing
+	Outgoing Outgoing // its data belongs to the caller again
 	Fate     Fate
 	Session  uint64    // session that wrote it, or tried last; 0 if none
 	Tries    int       // number of sessions that tried it; above 1 only if Repeatable
@@ -51,10 +52,13 @@ type Receipt struct {
 }
 
 // Send queues a message and returns without waiting for the network. If the error is nil the message was
-// accepted; otherwise it is a *[WriteError].
+// accepted, and Outbox.OnReceipt, if set, is called with its fate exactly once. Otherwise OnReceipt is
+// not called with it, and the error is a *[WriteError].
 //
-// Messages, including those of [Conn.Write], are written in the order in which they were accepted.
-// Options.WhenDown says what happens while no session is ready.
+// Messages, including those of [Conn.Write], are written in the order in which they were accepted. While
+// no session is ready Send rejects a message, with [ErrNotReady], or keeps it until OnSession of the
+// next session has returned: see Options.WhenDown. On a [conn.Transport], messages that wait at the same
+// time are handed to the kernel together, up to 64 of them or 32 KiB. None is delayed for that.
 func (c *Conn) Send(o Outgoing) error {
 	if err := c.sender.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
 		return c.sender.unwritten(FateDropped, 0, err)
@@ -75,7 +79,9 @@ var (
 	ErrSessionLost = outbox.ErrSessionLost // the message was for that session only, or not kept
 )
 
-// WriteError reports a message that was not written, and its fate.
+// WriteError reports a message that was not written, and its fate. Use errors.Is to learn why:
+// [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that was given with the
+// message.
 //
 // ErrNotReady and ErrSessionLost may wrap another error, such as the failure of the last dial, which
 // errors.Is and errors.As find too; except [context.DeadlineExceeded], [context.Canceled] and
@@ -88,6 +94,7 @@ type WriteError struct {
 
 func (e *WriteError) Error() string { return fmt.Sprintf("message %v: %v", e.Fate, e.Err) }
 
+// Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
 // Fate says whether a message was sent. Each message has exactly one.
@@ -113,7 +120,8 @@ func (f Fate) String() string {
 // ErrNotReady is the reason for dropping a message while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// UnsentError is the error of [Conn.Shutdown] if messages could not be sent.
+// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt is called
+// with each of them too.
 type UnsentError struct {
 	Unsent []Receipt // in the order in which their fates were settled
 	Err    error     // why Shutdown stopped waiting for them; nil if it did not
@@ -130,6 +138,7 @@ func (e *UnsentError) Error() string {
 	return text
 }
 
+// Unwrap returns Err.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
 // options returns the options of the outbox.

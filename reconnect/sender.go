@@ -140,7 +140,7 @@ func (s *sender) end() {
 // While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown says. It also
 // waits for other writes, and behind the messages that [Conn.Send] has queued. If ctx is done during
 // these waits, nothing is written. A write in progress continues, bounded by the connection's own write
-// timeout.
+// timeout. In a callback pass the callback's context.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error { return c.sender.write(ctx, 0, m) }
 
 // WriteTo is Write by one session only, such as that of the message to which m responds
@@ -151,8 +151,9 @@ func (c *Conn) WriteTo(ctx context.Context, session uint64, m conn.Message) erro
 }
 
 // AwaitSession returns the number of the session by which Write would send now, to pass to
-// [Conn.WriteTo]. While no session is ready it fails, with [ErrNotReady], or waits, as Write does. Its
-// other errors are that of [Conn.Err], from the call of Close or Shutdown on, and then the cause of ctx.
+// [Conn.WriteTo]. While no session is ready it fails, with [ErrNotReady], or waits, as Write does: in a
+// callback pass the callback's context. Its other errors are that of [Conn.Err], from the call of Close or
+// Shutdown on, and then the cause of ctx.
 func (c *Conn) AwaitSession(ctx context.Context) (session uint64, err error) {
 	return c.sender.awaitSession(ctx)
 }

@@ -29,6 +29,9 @@ import (
 // the shutdown continues in the background, and Outbox.OnReceipt may still be called. The error is an
 // *[UnsentError] with the messages that could not be sent, or the cause of ctx, or says why the close
 // failed.
+//
+// A callback delays the end for which Shutdown waits: there, start Shutdown in a goroutine, or call
+// Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.Leaving.Store(true)
 	c.life.Changed.Broadcast() // for AwaitSession

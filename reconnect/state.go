@@ -235,8 +235,8 @@ func (c *Conn) State() State { return c.state.newest().State }
 // seen.
 func (c *Conn) Status() Status { return c.state.now() }
 
-// Await waits until the state is s. It returns an [*AwaitError] when ctx is done, or the error of
-// [Conn.Err] if the Conn is closed, unless s is StateClosed.
+// Await waits until the state is s. It may miss a state that does not last. It returns an [*AwaitError]
+// when ctx is done, or the error of [Conn.Err] if the Conn is closed, unless s is StateClosed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	return c.state.await(ctx, s, func(Status) error { return nil })
 }

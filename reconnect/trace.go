@@ -12,9 +12,9 @@ import (
 )
 
 // Trace has hooks that observe a [Run] or a [Conn]. Each may be nil. Unless stated otherwise, hooks run
-// in the supervisor's goroutine, in the order of the events. Connections may share a Trace if its
-// functions are safe for concurrent use. Each event has the [RunOptions].Name of its connection. See
-// Callbacks in the package documentation.
+// in the supervisor's goroutine, in the order of the events; during a [Rotation], hooks of two sessions
+// may run concurrently. Connections may share a Trace if its functions are safe for concurrent use. Each
+// event has the [RunOptions].Name of its connection. See Callbacks in the package documentation.
 type Trace struct {
 	// GateStart reports that a wait at the gate begins.
 	GateStart func(GateStart)

@@ -117,7 +117,7 @@ func (p *Pipe) FIN(d Direction) {
 }
 
 // Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives, not even the
-// end of the connection.
+// end of the connection. Writes succeed until the window is full, and then block.
 func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
 // Thaw ends a Stall and delivers everything that was held back.

@@ -108,7 +108,7 @@ func (s *Server) Close() {
 }
 
 // Disconnect sends a close frame with this code and reason on every connection, including those
-// being accepted, and waits until all are closed.
+// being accepted, and waits until all are closed. New dials are served meanwhile.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	bye := func(c *websocket.Conn) { c.Close(code, reason) }
 	s.mu.Lock()

@@ -104,7 +104,8 @@ func (p *Adaptive) wait(a *History, r *rand.Rand) time.Duration {
 	return span.Uniform(r, d/2, d)
 }
 
-// Default returns the default policy, an [Adaptive] with its defaults. Every call returns the same value.
+// Default returns the default policy, an [Adaptive] with its defaults, which never gives up. Every call returns
+// the same value.
 func Default() Policy { return standard }
 
 var standard Policy = &Adaptive{}

@@ -7,6 +7,8 @@
 //	page.Register("feed", feed, nil) // a reconnect.Conn
 //	url, err := page.Listen(":6060") // on 127.0.0.1; or mount the page, an http.Handler, where you like
 //
+// If clients reach it through anything that forwards TCP, set Options.Token: see Access below.
+//
 // Only what was registered is shown. The page updates itself every second, except while its tab is hidden;
 // without JavaScript it reloads every 5 s.
 //
@@ -16,9 +18,9 @@
 // server for the same reason, such as "9 away from feed.example:443 for 15 min: connection refused". After
 // eight lines, one more counts all others.
 //
-// Below are the worst hundred Conns: first those that have ended by themselves, then those that are away,
-// flapping, ready and closed. The page shows the fields of each (a conn below), how each of its last 32 sessions
-// ended, and, on a separate page, its last 64 events.
+// Below are the worst hundred Conns, or all with ?all: first those that have ended by themselves, then those
+// that are away, flapping, ready and closed. The page shows the fields of each (a conn below), how each of its
+// last 32 sessions ended, and, on a separate page, its last 64 events.
 //
 // A session at an address that the server advised, or at a URL that Prepare has set, may have another host than
 // the endpoint shown.
@@ -97,7 +99,7 @@
 //		written written_bytes dropped unknown queued queued_bytes unread unread_bytes
 //		queued_age     in totals: the greatest
 //	subscriptions
-//		wanted held
+//		wanted held    numbers of subscriptions
 //	rotation, whose dials have failed so far
 //		failed         number of dials, including sessions that were never ready
 //		since          when the first has failed

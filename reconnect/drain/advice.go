@@ -17,7 +17,7 @@ import (
 //
 // The text is the word redial/1 followed by the non-zero fields, separated by spaces; durations are formatted
 // as by [time.Duration.String]. A client of package reconnect follows it automatically, within the limits given
-// at reconnect.ReadAdvice.
+// at reconnect.Advice.
 type Advice struct {
 	// Wait is how long the client waits before it dials again. Default: not at all.
 	Wait time.Duration

@@ -49,8 +49,8 @@
 // leaves the current one, at a random moment before that time. If all clients do so, Warn may be as long as the
 // Window.
 //
-// Other clients get a close frame, whose code 1012 says that this is no failure, and whose reason is the
-// [Advice].
+// Other clients get a close frame, whose code 1012 says that this is no failure, and whose reason is
+// [Options].Advice, if any.
 //
 // # Renewal
 //

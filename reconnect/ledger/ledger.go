@@ -93,8 +93,8 @@ func (l *Ledger) receive(m reconnect.Message) bool {
 	return true
 }
 
-// Add accepts a message and returns its ID, without waiting for the network. The Ledger owns data, which must
-// not be changed any more.
+// Add accepts a message and returns its ID, without waiting for the network. When it returns, the message is in
+// the Store, if there is one. The Ledger owns data, which must not be changed any more.
 //
 // After an error the message is not sent. The errors are:
 //
@@ -107,7 +107,8 @@ func (l *Ledger) Add(data []byte) (id uint64, err error) {
 	return l.addAndUnlock(data)
 }
 
-// AddWait is like Add, but waits for space. If ctx is done first, it returns the cause of ctx.
+// AddWait is like Add, but waits for space. If ctx is done first, it returns the cause of ctx. In a
+// callback of the Conn it returns [ErrInCallback].
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -48,10 +48,10 @@ type Options struct {
 	// OnReset is the policy when the peer has forgotten us: see [Ledger.Resume]. Default: ResetRenumber.
 	OnReset Reset
 
-	// OnDone is called with the outcome of each message, with no lock held. It may call Add, and must wait
-	// neither for the Ledger nor for the end of the Conn. Calls may be concurrent, in goroutines of the Ledger,
-	// the Conn, and the callers of reconnect.New and of the Ledger's methods. OutcomeDamaged is reported before
-	// reconnect.New returns.
+	// OnDone is called exactly once for each message, with its outcome and no lock held. It may call Add, and
+	// must wait neither for the Ledger nor for the end of the Conn. Calls may be concurrent, in goroutines of the
+	// Ledger, the Conn, and the callers of reconnect.New and of the Ledger's methods. OutcomeDamaged is reported
+	// before reconnect.New returns, and OutcomeLeft before the Conn is done.
 	//
 	// A slow OnDone delays writing and storing. A call in a method of the Ledger may outlast the Conn.
 	OnDone func(r Settled)

@@ -102,7 +102,8 @@ func (l *Ledger) remember(e Settled) {
 // WaitAll waits until every message has its outcome. Call it before [reconnect.Conn.Shutdown], which does not
 // wait for the Ledger. Acknowledgements must be read meanwhile: a reader that calls AckedTo must keep reading
 // until Shutdown has ended the stream. WaitAll returns the cause of ctx if ctx is done first, and
-// [net.ErrClosed] if the Conn is done and messages were left.
+// [net.ErrClosed] if the Conn is done and messages were left. In a callback of the Conn it returns
+// [ErrInCallback].
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	if l.inCallback(ctx) {
 		return ErrInCallback

@@ -62,7 +62,7 @@
 //
 // A session is ready once its essential keys are held or refused, unless the decision is [DecisionRedial].
 // Until a session is ready, a missing answer is noticed only when another message arrives; if none does, the
-// attempt fails after the Conn's OpenTimeout.
+// attempt fails after the Conn's OpenTimeout: allow time for all keys.
 //
 // With [reconnect.Options].MarkRefetch the mark of a session comes once it holds all keys that were wanted when
 // it began, except refused ones. Call [Set.Wait] for later keys. At the mark, fetch the messages that the venue
