@@ -24,6 +24,7 @@ type server struct {
 	noInfo   bool
 	err      error         // of every question
 	hang     chan struct{} // questions wait until it is closed; nil: they do not
+	deaf     bool          // requests hang though their context is done
 	delay    time.Duration // on the way there, and on the way back
 	script   string        // that was loaded
 	hashes   map[string]map[string]string
@@ -74,9 +75,11 @@ func (s *server) Eval(ctx context.Context, script string, keys []string, args ..
 
 func (s *server) ask(ctx context.Context, script string, keys []string, args []any) *redis.Cmd {
 	s.mu.Lock()
-	delay, hang := s.delay, s.hang
+	delay, hang, deaf := s.delay, s.hang, s.deaf
 	s.mu.Unlock()
-	if hang != nil {
+	if deaf {
+		<-hang
+	} else if hang != nil {
 		select {
 		case <-hang:
 		case <-ctx.Done():

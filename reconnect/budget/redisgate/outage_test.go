@@ -424,3 +424,27 @@ func TestAServerNeedNotSayWhichOneItIs(t *testing.T) {
 }
 
 var _ redisgate.Client = (*server)(nil)
+
+// A client that ignores its context holds no dial for longer than twice the Timeout, and not when it returns.
+func TestShareIsUsedWhileClientIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := newServer(), hundred()
+		hang := make(chan struct{})
+		s.hang, s.deaf, o.Timeout = hang, true, time.Second
+		var away []string
+		o.Away = func(err error) { away = append(away, fmt.Sprint(err)) }
+		f := newFleet(t, 1, s, o)
+		start := time.Now()
+		f.dial(t.Context(), 2*25, 0)
+		const window = 1050 * time.Millisecond
+		require.Equal(t, 2*o.Timeout+window+window, time.Since(start))
+		s.set(func(s *server) { s.hang, s.deaf = nil, false })
+		close(hang)
+		time.Sleep(time.Minute)
+		synctest.Wait() // Away is called in another goroutine
+		require.Len(t, away, 2)
+		require.Contains(t, away[0], "has not returned at the end of its context")
+		require.Equal(t, "<nil>", away[1])
+		f.dial(t.Context(), 100, 0)
+	})
+}

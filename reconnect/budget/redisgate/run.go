@@ -1,6 +1,7 @@
 package redisgate
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -47,6 +48,8 @@ const (
 var errForgets = fmt.Errorf("redisgate: Redis has lost our keys %d times in a row "+
 	"before a dial could begin: it must not evict them (maxmemory-policy)", maxClosures)
 
+var errStuck = errors.New("redisgate: a request to Redis has not returned at the end of its context")
+
 // run asks Redis and lets dials begin, until no dial waits, no slot is held, and Redis knows that. While
 // Redis is away it continues, because otherwise it could not know whether others get dials from Redis.
 func (l *Limiter) run() {
@@ -92,6 +95,15 @@ func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
 	var at time.Time // of the next request; zero means now
 	switch renewal := t.sent.Add(retryEvery); {
 	case t.asking:
+		// Otherwise a client that ignores its context would hold all dials.
+		switch late := t.sent.Add(2 * l.o.Timeout); {
+		case t.err != nil:
+		case now.Before(late):
+			next = earliest(next, late)
+		default:
+			l.suspend(now, errStuck, time.Time{})
+			next = l.serveShare(now)
+		}
 		return next, true
 	case t.err != nil:
 		at = t.next
@@ -114,6 +126,8 @@ func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
 // serveShare lets the dials begin that this process may begin by itself, and returns when to look again.
 func (l *Limiter) serveShare(now time.Time) (next time.Time) {
