@@ -190,7 +190,7 @@ func (c *Conn) Check() {
 func (c *Conn) readySession() *served {
 	c.state.mu.Lock()
 	defer c.state.mu.Unlock()
-	if l := c.state.link.Load(); l != nil && &l.Link == c.sender.ready() {
+	if l := c.state.link.Load(); l != nil && &l.Link == c.sender.readyLink() {
 		return l
 	}
 	return nil

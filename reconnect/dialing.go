@@ -142,7 +142,7 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 		err := d.cut(x, backoff.ErrHung)
 		d.judge(x, err)
 		x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
-		d.s.owner.failed()
+		d.s.owner.attemptFailed()
 		d.publish()
 	}
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
@@ -171,9 +171,9 @@ func (d *dialing[C]) await(at time.Time, freed <-chan struct{}) error {
 	}
 	select {
 	case <-ended[0]:
-		d.ready(d.dials[0])
+		d.ended(d.dials[0])
 	case <-ended[1]:
-		d.ready(d.dials[1])
+		d.ended(d.dials[1])
 	case <-cancelled[0]:
 		d.late(d.dials[0])
 	case <-cancelled[1]:
@@ -195,7 +195,7 @@ func (d *dialing[C]) await(at time.Time, freed <-chan struct{}) error {
 func (d *dialing[C]) late(x *dial[C]) {
 	if d.ctx.Err() == nil {
 		d.awaitEnd(x)
-		d.ready(x)
+		d.ended(x)
 	}
 }
 
@@ -226,8 +226,8 @@ func (d *dialing[C]) kick() {
 	d.s.dials.Kick(time.Now())
 }
 
-// ready notes that the wait of x at the gate has ended, or its dial.
-func (d *dialing[C]) ready(x *dial[C]) {
+// ended notes that the wait of x at the gate has ended, or its dial.
+func (d *dialing[C]) ended(x *dial[C]) {
 	if d.s.o.hostOfDialer {
 		if to := x.movedTo(); to != nil {
 			d.move(x, to)
@@ -237,7 +237,7 @@ func (d *dialing[C]) ready(x *dial[C]) {
 	err := d.finish(x)
 	switch {
 	case err != nil:
-		d.failed(x, err)
+		d.dialFailed(x, err)
 	case !x.atGate:
 		d.won = x
 		d.s.dials.Answered(x.which, time.Now())
@@ -254,13 +254,13 @@ func (d *dialing[C]) ready(x *dial[C]) {
 	}
 }
 
-// failed classifies why a dial has failed, and reports that to s.dials.
-func (d *dialing[C]) failed(x *dial[C], err error) {
+// dialFailed classifies why a dial has failed, and reports that to s.dials.
+func (d *dialing[C]) dialFailed(x *dial[C], err error) {
 	at := time.Now() // functions of the user may block from here on
 	d.judge(x, err)
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	if !x.atGate {
-		d.s.owner.failed()
+		d.s.owner.attemptFailed()
 	}
 	if d.s.verdict.RetryAfter > 0 {
 		d.withdraw()

@@ -216,7 +216,7 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) (ending, erro
 	err := k.open(l, s, side)
 	k.calls.Leave(outer)
 	if err == nil {
-		err = k.ready(l, s, side)
+		err = k.activate(l, s, side)
 	}
 	if err == nil {
 		err = side.receive(ctx, l)
@@ -228,8 +228,8 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) (ending, erro
 	return l.ending, err
 }
 
-// ready lets messages be sent by l, and begins to watch it. An error means that there is no use for l.
-func (k *keeper) ready(l *served, s *Session, side side) error {
+// activate lets messages be sent by l, and begins to watch it. An error means that there is no use for l.
+func (k *keeper) activate(l *served, s *Session, side side) error {
 	if h := l.extra.hint; h != nil {
 		k.c.hint.drop(h)
 	}
@@ -240,7 +240,7 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 	l.prepare(&k.c.life.watch)
 	l.Lag(true) // until the hooks have returned, because no goroutine reads l meanwhile
 	defer l.Lag(false)
-	marks, err := side.ready(l)
+	marks, err := side.lead(l)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 		k.origin.before.Store(nil)
 	}
 	s.Ready()
-	k.c.layers.ready(&k.calls, l.Session)
+	k.c.layers.sessionReady(&k.calls, l.Session)
 	l.start()
 	if k.c.life.o.Rotate.After > 0 {
 		l.extra.aging = k.c.age(l)
@@ -297,8 +297,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 		k.c.life.counts.lost.Add(1)
 		k.putSeam(l, side, err, dials)
 	}
-	k.c.receiver.mark(side.marks(), l)
-	side.release()
+	side.afterSeam(l)
 	if k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining() {
 		return backoff.Permanent(err)
 	}
@@ -308,7 +307,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 // neverReady notes that the session of l has ended before it was ready.
 func (k *keeper) neverReady(l *served) {
 	outer := k.calls.Enter(&watch.Elsewhere)
-	k.failed()
+	k.attemptFailed()
 	k.calls.Leave(outer)
 	if !l.broken {
 		k.c.hint.drop(l.extra.hint) // the server has refused it
@@ -345,7 +344,7 @@ func (k *keeper) troubled(atGate bool, try int, err error, verdict backoff.Class
 	k.c.state.edit(&k.seat, func(s *Status) { s.AtGate, s.Try, s.Err, s.Verdict = atGate, try, err, verdict })
 }
 
-func (k *keeper) failed() {
+func (k *keeper) attemptFailed() {
 	k.c.life.counts.failures.Add(1)
 	k.side().failed(errors.New("the first dial has failed"))
 }

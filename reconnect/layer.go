@@ -85,7 +85,7 @@ func (ls layers) opens() bool {
 	return slices.ContainsFunc(ls, func(l *Layer) bool { return l.Open != nil })
 }
 
-func (ls layers) ready(c *watch.Calls, session uint64) {
+func (ls layers) sessionReady(c *watch.Calls, session uint64) {
 	for _, l := range ls {
 		if l.Ready != nil {
 			outer := c.Enter(&layerReady)

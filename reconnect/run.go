@@ -73,7 +73,7 @@ type owner[C io.Closer] interface {
 
 	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
 	dialed(c C, s *Session)              // a session begins; sets its number
-	failed()                             // a dial brought no connection
+	attemptFailed()                      // a dial brought no connection
 	waiting(w *WaitStart)                // a wait begins; sets the session that the next dial is to replace
 
 	// troubled says that a dial has failed, or hangs, while another continues. class is that of the
@@ -306,7 +306,7 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) (ending, erro
 }
 
 func (f *functions[C]) connecting(bool, string)                  {}
-func (f *functions[C]) failed()                                  {}
+func (f *functions[C]) attemptFailed()                           {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
 func (f *functions[C]) waiting(*WaitStart)                       {}
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }

@@ -50,8 +50,8 @@ func (s *sender) queue() *outbox.Outbox {
 	return q
 }
 
-// ready returns the link by which to write, or nil if there is none.
-func (s *sender) ready() *link.Link {
+// readyLink returns the link by which to write, or nil if there is none.
+func (s *sender) readyLink() *link.Link {
 	l := s.link.Load()
 	if l == nil || l.Lost() {
 		return nil
@@ -72,7 +72,7 @@ const (
 // is any.
 func (s *sender) linkFor(session uint64) (*link.Link, phase) {
 	bridging := s.life.Bridging.Load() // before the link: it is set before the old session ends
-	l := s.ready()
+	l := s.readyLink()
 	if l != nil && session != 0 && l.Session != session {
 		if l = s.old.Load(); l != nil && (l.Session != session || l.Lost()) {
 			l = nil
@@ -267,7 +267,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			return nil, context.Cause(ctx)
 		case l == nil && session != 0 && s.hasEnded(session):
 			return nil, outbox.SessionLost(session)
-		case l == nil && session != 0 && s.failsFast(ctx) && s.ready() != nil:
+		case l == nil && session != 0 && s.failsFast(ctx) && s.readyLink() != nil:
 			return nil, fmt.Errorf("session %d: %w", session, ErrNotReady)
 		case l == nil && s.failsFast(ctx) && phase == phaseBetween && changed == nil:
 			changed = s.life.Changed.Wait()

@@ -114,7 +114,7 @@ func (s *sender) lastLink() *link.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.parting {
-		s.parting, s.parted = true, s.ready()
+		s.parting, s.parted = true, s.readyLink()
 	}
 	return s.parted
 }

@@ -16,15 +16,17 @@ import (
 type side interface {
 	describe(s *Session)                               // says why there is a new session, unless the Session knows
 	opening(o *Opening)                                // says what the session replaces, and where its messages go
-	ready(l *served) (marks bool, err error)           // publishes that l is ready, and reports whether its mark may come; errReplaced: there is no use for l
 	receive(ctx context.Context, l *served) error      // reads l until the reader has all of the session before
 	lost(l *served, why loss) (overlapped, dials bool) // whether another supervisor leads by now, and whether it dials at least
 	failed(err error)                                  // a dial or a session has failed before it was ready
 	mark(s *Seam)                                      // says in the seam what the two sessions have in common
-	marks() *served                                    // the link whose mark may come after the seam; nil: none
-	release()                                          // gives the reader what was held, after the seam
+	afterSeam(l *served)                               // gives the reader, which has the seam of l, what waited for that
 	inherits(v backoff.Verdict) bool                   // whether another supervisor goes on after a session that ended with v
 	done(err error) bool                               // whether the Conn ends with the supervisor, which has ended because of err
+
+	// lead publishes that l is ready, and reports whether its mark may come. It returns errReplaced if there is no
+	// use for l.
+	lead(l *served) (marks bool, err error)
 
 	// rests notes whether the supervisor waits before its dial, and the server has not asked for that. It returns
 	// the number of the session that the dial is to replace, or 0.
@@ -48,8 +50,7 @@ func (alone) receive(context.Context, *served) error      { return nil }
 func (alone) lost(*served, loss) (overlapped, dials bool) { return false, false }
 func (alone) failed(error)                                {}
 func (alone) mark(*Seam)                                  {}
-func (alone) marks() *served                              { return nil }
-func (alone) release()                                    {}
+func (alone) afterSeam(*served)                           {}
 func (alone) inherits(backoff.Verdict) bool               { return false }
 func (alone) rests(bool) (replaces uint64)                { return 0 }
 func (alone) done(error) bool                             { return true }
@@ -66,9 +67,9 @@ func (a alone) describe(s *Session) {
 	}
 }
 
-func (a alone) ready(l *served) (marks bool, err error) {
+func (a alone) lead(l *served) (marks bool, err error) {
 	a.k.c.sender.attach(&l.Link)
-	a.k.c.state.ready(&a.k.seat, l)
+	a.k.c.state.setReady(&a.k.seat, l)
 	return true, nil
 }
 
@@ -106,9 +107,9 @@ func (r predecessor) opening(o *Opening) {
 	o.Planned = r.breaks() && r.machine.Planned()
 }
 
-// ready ends a rotation that has closed the session first.
-func (r predecessor) ready(l *served) (marks bool, err error) {
-	marks, err = r.alone.ready(l)
+// lead ends a rotation that has closed the session first.
+func (r predecessor) lead(l *served) (marks bool, err error) {
+	marks, err = r.alone.lead(l)
 	outer := l.calls.Enter(&watch.Elsewhere)
 	r.bridged(nil)
 	l.calls.Leave(outer)
@@ -157,18 +158,14 @@ func (r predecessor) mark(s *Seam) {
 	s.Overlapped, s.Resumed = r.machine.Overlapped(), r.machine.Resumed()
 }
 
-// marks notes that the reader has the seam of the old session.
-func (r predecessor) marks() *served {
+// afterSeam gives the reader the mark of the successor's session, if that waits for the seam of old, and the held
+// messages. If the inbox has no room, the successor's session ends, and the rest is dropped.
+func (r predecessor) afterSeam(old *served) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.waits
+	next := r.waits
 	r.seamed, r.waits = true, nil
-	return l
-}
-
-// release gives the reader the held messages. If the inbox has no room, the successor's session ends, and
-// the rest is dropped.
-func (r predecessor) release() {
+	r.mu.Unlock()
+	r.c.receiver.mark(next, old)
 	if r.breaks() {
 		return
 	}
@@ -302,8 +299,8 @@ func (r successor) rests(resting bool) (replaces uint64) {
 	return replaces
 }
 
-// ready lets the successor lead, if it does not yet.
-func (r successor) ready(l *served) (marks bool, err error) {
+// lead lets the successor lead, if it does not yet.
+func (r successor) lead(l *served) (marks bool, err error) {
 	r.mu.Lock()
 	old := r.old
 	r.mu.Unlock()
@@ -318,7 +315,7 @@ func (r successor) ready(l *served) (marks bool, err error) {
 		return false, errReplaced
 	case handover.LeadKeeps:
 		r.c.sender.attach(&l.Link)
-		r.c.state.ready(&r.next.seat, l)
+		r.c.state.setReady(&r.next.seat, l)
 	case handover.LeadTakes:
 		r.c.state.succeed(&r.next.seat, l, func() { r.c.sender.attach(&l.Link) })
 		r.drain.Set(r.c.life.o.Rotate.Drain, r.endDrain)

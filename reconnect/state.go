@@ -132,8 +132,8 @@ func (s *state) opening(x *seat, l *served, began func()) {
 	})
 }
 
-// ready publishes that the session of x, by l, is ready.
-func (s *state) ready(x *seat, l *served) {
+// setReady publishes that the session of x, by l, is ready.
+func (s *state) setReady(x *seat, l *served) {
 	s.enter(x, StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
 }
 

@@ -49,7 +49,7 @@ func TestASupervisorThatInheritsMeanwhileBringsItsLink(t *testing.T) {
 		}
 		s.inherit(next, errLost, backoff.ClassRetry)
 		opening.Wait()
-		s.ready(next, l)
+		s.setReady(next, l)
 		require.Same(t, l, s.link.Load())
 	}
 }
