@@ -64,7 +64,7 @@ func (a answered) StatusCode() int { return int(a) }
 // said returns the lines above the rows as the page shows them, without HTML.
 func (s *scene) said() (lines []string) {
 	s.t.Helper()
-	_, text, _ := strings.Cut(get(s.page, "/").Body.String(), "<main>")
+	_, text, _ := strings.Cut(get(s.page, "/").Body.String(), "<main data-boot=")
 	text, _, _ = strings.Cut(text, `class="chips"`)
 	for _, m := range regexp.MustCompile(`(?s)<(?:li class|p class="about)[^>]*>(.*?)</(?:li|p)>`).FindAllStringSubmatch(text, -1) {
 		lines = append(lines, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log"
@@ -30,6 +31,7 @@ import (
 type Page struct {
 	o       *Options
 	token   *token         // or nil if none is required
+	boot    string         // differs between two Pages
 	running sync.WaitGroup // the servers
 
 	mu       sync.Mutex // guards what follows
@@ -61,7 +63,7 @@ const (
 
 // New returns a Page that shows nothing yet. Close it at the end of the program.
 func New(o *Options) *Page {
-	p := &Page{o: o.withDefaults(), conns: map[uint64]*watched{}}
+	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}}
 	p.token, p.o.Token = newToken(p.o.Token), ""
 	return p
 }
@@ -70,7 +72,7 @@ func New(o *Options) *Page {
 //
 // A Conn that the program has closed needs no unregister: it is shown for 10 min, or until 256 others have
 // ended after it. The last 4096 Conns that have ended by themselves are each shown until unregister is called,
-// or until 10 min after a Conn is registered with the same name.
+// or, once a Conn is registered with the same name, as long as a closed one.
 //
 // c must not be nil; o may be nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
@@ -208,8 +210,9 @@ func (p *Page) Listen(address string) (url string, err error) {
 		return "", fmt.Errorf("debug: %w", err)
 	}
 	server := &http.Server{
-		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0),
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       log.New(io.Discard, "", 0),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,33 +19,43 @@
     if (focus) main.querySelector('a[href="' + CSS.escape(focus) + '"]')?.focus({ preventScroll: true });
   }
 
-  // update loads the page every second, and at most a tenth of the time. A page that is hidden is not loaded.
+  // update loads the page every second, and at most a tenth of the time, but at least every 10 s. A page that is
+  // hidden is not loaded. If the program was restarted, connections have other numbers, and all is loaded again.
   async function update() {
     if (paused || document.hidden) { say("", paused ? "paused" : "not live while hidden"); return; }
     const begin = performance.now();
     if (loading || begin < next) return;
     loading = true;
+    let wait = 2000, problem = "the program does not answer";
     try {
-      const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10000) });
-      if (!answer.ok && answer.status !== 404) throw new Error(answer.statusText);
-      const main = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      const here = location.pathname + location.search; // without a user and password
+      const answer = await fetch(here, { cache: "no-store", signal: AbortSignal.timeout(10000) });
+      if (!answer.ok) problem = "the server answered " + answer.status + " " + answer.statusText;
+      const main = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main[data-boot]");
+      if (answer.ok && !main) problem = "the server shows another page";
+      if (!main) throw new Error(problem);
+      if (main.dataset.boot !== document.querySelector("main").dataset.boot) { location.reload(); return; }
+      wait = Math.min(10000, Math.max(900, 9 * (performance.now() - begin)));
       if (paused) return;
+      if (!getSelection().isCollapsed) { say("", "not live while text is selected"); return; }
       if (!document.querySelector("main a:active")) show(main); // else the click would be lost
       say("on", "live");
     } catch {
-      say("off", "not live: the program does not answer");
+      say("off", "not live: " + problem);
     } finally {
       loading = false;
-      next = performance.now() + Math.max(900, 9 * (performance.now() - begin));
+      next = performance.now() + wait;
     }
   }
+
+  function updateNow() { next = 0; update(); }
 
   pause.hidden = false;
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Continue" : "Pause";
-    update();
+    updateNow();
   });
-  document.addEventListener("visibilitychange", update);
+  document.addEventListener("visibilitychange", updateNow);
   setInterval(update, 100);
 })();

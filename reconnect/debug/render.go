@@ -125,6 +125,7 @@ type view struct {
 	Hidden    int         // Conns that were found and are not shown
 	All, JSON string      // the queries for all Conns and for JSON
 	Detail    bool        // one Conn is asked for
+	Boot      string      // differs between two Pages, whose Conns have the same IDs
 	One       *connInfo   // or nil if there is no such Conn
 }
 
@@ -133,7 +134,7 @@ func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
 	v := &view{
 		Snapshot: s, Heading: s.Title, Lines: s.About, Show: q.show, Hidden: s.Found - len(s.Conns),
-		All: q.link("all"), JSON: q.link("json"), Detail: q.conn != 0,
+		All: q.link("all"), JSON: q.link("json"), Detail: q.conn != 0, Boot: p.boot,
 	}
 	if len(s.About) > aboutShown {
 		v.Lines = s.About[:aboutShown]

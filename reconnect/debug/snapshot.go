@@ -317,7 +317,7 @@ func (p *Page) others(now time.Time) (gates []gateInfo, breakers []breakerInfo, 
 		breakers = append(breakers, breakerInfo{b.name, b.of.State().String()})
 	}
 	for _, g := range ofGroups {
-		values := slices.Clone(g.of())
+		values := append([]Value{}, g.of()...) // not null in JSON
 		values = values[:min(len(values), valuesShown)]
 		for i := range values {
 			values[i].Name, values[i].Text = clean(values[i].Name), clean(values[i].Text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -149,6 +150,35 @@ func TestAProgramThatHasEndedIsNoticed(t *testing.T) {
 	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
 	require.NoError(t, p.page.Close())
 	tab.Wait(t, `document.body.classList.contains("stale") && document.getElementById("live").textContent.startsWith("not live")`)
+}
+
+// A program that was restarted gives its connections the same numbers again.
+func TestRestartedProgramIsLoadedAgain(t *testing.T) {
+	p := start(t)
+	p.open(t, "before")
+	tab := chromium.Start(t).Open(t, p.url+"?conn=1")
+	tab.Wait(t, `document.querySelector("h1").innerText === "program / before"`)
+	require.NoError(t, p.page.Close())
+	tab.Wait(t, `document.getElementById("live").textContent.startsWith("not live")`)
+	p.page = debug.New(&debug.Options{Title: "program"})
+	t.Cleanup(func() { p.page.Close() })
+	p.open(t, "after")
+	_, err := p.page.Listen(strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/"))
+	require.NoError(t, err)
+	tab.Wait(t, `document.querySelector("h1").innerText === "program / after"`)
+}
+
+// A page does not change while its text is selected.
+func TestSelectedTextStays(t *testing.T) {
+	p := start(t)
+	p.open(t, "feed")
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	tab.Eval(t, `getSelection().selectAllChildren(document.querySelector("#conns"))`, nil)
+	tab.Wait(t, `document.getElementById("live").textContent === "not live while text is selected"`)
+	tab.Eval(t, `getSelection().removeAllRanges()`, nil)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	require.Empty(t, tab.Problems())
 }
 
 // The page fits a phone: nothing is wider than the screen.
