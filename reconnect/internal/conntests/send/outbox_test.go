@@ -497,6 +497,7 @@ func TestReceiptOfDisplacedMessageWaitsForKeep(t *testing.T) {
 			Keep: func(_ context.Context, out reconnect.Outgoing, _ error) bool {
 				asked.Add(1)
 				before := string(out.Data)
+				synctest.Wait()        // m0 has its receipt, which takes room
 				scene.Queue(t, c, "n") // displaces it
 				synctest.Wait()
 				require.Equal(t, before, string(out.Data))
