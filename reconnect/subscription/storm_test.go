@@ -27,6 +27,12 @@ func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.InDelta(t, 120, s.venue.Stats().Connections, 100)
 		require.Less(t, s.venue.Stats().Requests, 3*s.venue.Stats().Connections)
+		for range 120 { // the Conn may be waiting for its next dial
+			if s.set.State("a") == subscription.StateHeld {
+				break
+			}
+			time.Sleep(time.Second)
+		}
 		require.Equal(t, subscription.StateHeld, s.set.State("a"))
 	})
 }
