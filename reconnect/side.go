@@ -20,7 +20,7 @@ type side interface {
 	lost(l *served, why loss) (overlapped, dials bool) // whether another supervisor leads by now, and whether it dials at least
 	failed(err error)                                  // a dial or a session has failed before it was ready
 	mark(s *Seam)                                      // says in the seam what the two sessions have in common
-	afterSeam(l *served)                               // gives the reader, which has the seam of l, what waited for that
+	afterSeam(l *served)                               // gives the reader what waited for the seam of l
 	inherits(v backoff.Verdict) bool                   // whether another supervisor goes on after a session that ended with v
 	done(err error) bool                               // whether the Conn ends with the supervisor, which has ended because of err
 

@@ -143,7 +143,8 @@ func TestLateDialAnswersAtItsInstant(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		start := time.Now()
-		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second}, conntest.Fault{Delay: 2 * time.Second, Err: syscall.ECONNREFUSED})
+		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second},
+			conntest.Fault{Delay: 2 * time.Second, Err: syscall.ECONNREFUSED})
 		c, err := n.DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(start))

@@ -375,7 +375,8 @@ func TestUnsentKnowsOnlyItsOwnErrors(t *testing.T) {
 	require.False(t, call.Unsent(errors.New("another")))
 	require.True(t, call.Unsent(fmt.Errorf("ask: %w", &call.Error{Fate: reconnect.FateDropped, Err: errGone})))
 	require.EqualError(t, &call.Error{Fate: reconnect.FateDropped, Err: errGone}, "request not sent: gone")
-	require.EqualError(t, &call.Error{Fate: reconnect.FateUnknown, Err: errGone}, "request perhaps sent, no response: gone")
+	require.EqualError(t, &call.Error{Fate: reconnect.FateUnknown, Err: errGone},
+		"request perhaps sent, no response: gone")
 	require.EqualError(t, &call.LostError{Fate: reconnect.FateDropped, Err: errGone}, "request not sent: gone")
 }
 

@@ -66,7 +66,8 @@ func (s *scene) said() (lines []string) {
 	s.t.Helper()
 	_, text, _ := strings.Cut(get(s.page, "/").Body.String(), "<main data-boot=")
 	text, _, _ = strings.Cut(text, `class="chips"`)
-	for _, m := range regexp.MustCompile(`(?s)<(?:li class|p class="about)[^>]*>(.*?)</(?:li|p)>`).FindAllStringSubmatch(text, -1) {
+	line := regexp.MustCompile(`(?s)<(?:li class|p class="about)[^>]*>(.*?)</(?:li|p)>`)
+	for _, m := range line.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))
 	}
 	return lines
@@ -97,7 +98,8 @@ func TestThePageSaysWhatIsWrong(t *testing.T) {
 			"2 away from orders.example:7000 for 15 min, next dial in 9.5 s: connection refused",
 			"1 away from feed.example:443 for 15 min, next dial in 9.5 s: closed by the peer: 1013 (try again later)",
 			"1 away from feed.example:443 for 15 min, next dial in 9.5 s: the name of the host was not resolved",
-			"1 away from feed.example:443 for 15 min, next dial in 9.5 s: another error: the program's log may have its text",
+			"1 away from feed.example:443 for 15 min, next dial in 9.5 s: another error: " +
+				"the program's log may have its text",
 		}, s.said())
 	})
 }
@@ -118,8 +120,9 @@ func TestALineLeadsToItsConns(t *testing.T) {
 			got := s.snapshot(strings.TrimPrefix(line.Query, "?"))
 			require.Equal(t, line.Conns, got.Found, line.Query)
 			require.Equal(t, line.Condition, got.Conns[0].Condition)
-			require.Equal(t, line.Conns, strings.Count(get(s.page, "/"+line.Query).Body.String(), `<th scope="row"><a href="?conn=`))
-			require.True(t, strings.Contains(html.UnescapeString(get(s.page, "/").Body.String()), `href="`+line.Query+`"`), line.Query)
+			rows, all := get(s.page, "/"+line.Query).Body.String(), get(s.page, "/").Body.String()
+			require.Equal(t, line.Conns, strings.Count(rows, `<th scope="row"><a href="?conn=`))
+			require.Contains(t, html.UnescapeString(all), `href="`+line.Query+`"`)
 		}
 	})
 }
@@ -133,7 +136,8 @@ func TestThoseBehindAGateAreOneLine(t *testing.T) {
 			reconnect.RunOptions{Host: "feed.example:443", Gate: g})
 		s.dial(1, "login", "wss://feed.example/v1", answered(401), reconnect.RunOptions{})
 		time.Sleep(10 * time.Minute)
-		said := regexp.MustCompile(`^50 at the gate for feed.example:443 for 10 min, (next dial|dialed now)( in (\d+(\.\d)? m?s|under 1 ms))? by acct-\d+: connection refused$`)
+		said := regexp.MustCompile(`^50 at the gate for feed.example:443 for 10 min, (next dial|dialed now)` +
+			`( in (\d+(\.\d)? m?s|under 1 ms))? by acct-\d+: connection refused$`)
 		seen := map[string]bool{}
 		for range 100 { // a dial takes a second, and the next one comes later
 			time.Sleep(100 * time.Millisecond)
@@ -156,7 +160,8 @@ func TestGatesForOneServerAreOneLine(t *testing.T) {
 		for i, name := range []string{"first", "second"} {
 			g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(time.Duration(2-i) * time.Hour)})
 			require.NoError(t, err)
-			s.dial(20-i, name, "wss://feed.example/v1", syscall.ECONNREFUSED, reconnect.RunOptions{Host: "feed.example:443", Gate: g})
+			o := reconnect.RunOptions{Host: "feed.example:443", Gate: g}
+			s.dial(20-i, name, "wss://feed.example/v1", syscall.ECONNREFUSED, o)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(5 * time.Second)

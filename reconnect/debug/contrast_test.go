@@ -34,7 +34,8 @@ func TestTheContrastIsHigh(t *testing.T) {
 		for name, colors := range schemes {
 			if m := cssBack.FindStringSubmatch(body); m != nil && strings.HasPrefix(selector, ".cells") {
 				cells++
-				require.GreaterOrEqual(t, contrast(t, colors[variable(t, m[1], selector)], colors["--card"]), 3.0, "%s, %s", name, selector)
+				color := colors[variable(t, m[1], selector)]
+				require.GreaterOrEqual(t, contrast(t, color, colors["--card"]), 3.0, "%s, %s", name, selector)
 			}
 			m := cssText.FindStringSubmatch(body)
 			if m == nil || m[1] == "inherit" {

@@ -207,7 +207,10 @@ func TestNamesAreText(t *testing.T) {
 		_, _ = g.Acquire(t.Context(), name)
 		s.page.RegisterGate(name, g)
 		s.page.RegisterValues(name, func() []Value { return []Value{{name, name}} })
-		for _, target := range []string{"/", "/?conn=1", "/?" + strings.ReplaceAll(name, " ", "+"), "/?show=" + url.QueryEscape(name)} {
+		targets := []string{
+			"/", "/?conn=1", "/?" + strings.ReplaceAll(name, " ", "+"), "/?show=" + url.QueryEscape(name),
+		}
+		for _, target := range targets {
 			body := get(s.page, target).Body.String()
 			require.NotContains(t, body, "<img", target)
 			require.NotContains(t, body, "<script>alert", target)
@@ -357,7 +360,9 @@ func TestListenSaysWhatIsWrongWithTheAddress(t *testing.T) {
 // All addresses of a machine are no name that a browser could ask for, and that the page would answer.
 func TestTheURLOfAListenerIsOneOfThisMachine(t *testing.T) {
 	for want, ip := range map[string]net.IP{
-		"http://localhost:7/": net.IPv4zero, "http://127.0.0.1:7/": net.IPv4(127, 0, 0, 1), "http://[::1]:7/": net.IPv6loopback,
+		"http://localhost:7/": net.IPv4zero,
+		"http://127.0.0.1:7/": net.IPv4(127, 0, 0, 1),
+		"http://[::1]:7/":     net.IPv6loopback,
 	} {
 		require.Equal(t, want, urlOf(&net.TCPAddr{IP: ip, Port: 7}))
 	}

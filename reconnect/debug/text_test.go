@@ -58,7 +58,10 @@ func TestEachSessionHasAClass(t *testing.T) {
 
 // A query that is of no use shows the list.
 func FuzzParseQuery(f *testing.F) {
-	for _, s := range []string{"", "show=a&all", "conn=7&json", "show=away&json", "conn=-1", "conn=99999999999999999999", "show=%00%ff", "conn=x;y"} {
+	for _, s := range []string{
+		"", "show=a&all", "conn=7&json", "show=away&json",
+		"conn=-1", "conn=99999999999999999999", "show=%00%ff", "conn=x;y",
+	} {
 		f.Add(s)
 	}
 	p := New(nil)

@@ -135,7 +135,8 @@ func TestAConnAtTheGateShowsTheProbe(t *testing.T) {
 		open("acct-3")
 		answer = <-s.dials
 		require.Equal(t, &probeInfo{By: "acct-2", Waiting: 1, Reason: "refused", Text: "connection refused"}, find("acct-3").Probe)
-		require.Contains(t, get(s.page, "/?conn=3").Body.String(), "host down: connection refused · dialed now by acct-2")
+		page := get(s.page, "/?conn=3").Body.String()
+		require.Contains(t, page, "host down: connection refused · dialed now by acct-2")
 		answer <- func() (conn.Conn, error) { return nil, errLost }
 	})
 }

@@ -44,17 +44,22 @@ const refused = "/?show=away+feed.example%3A80+refused"
 // troubles are the servers of a crowd of 300 connections.
 var troubles = []trouble{
 	{host: "md.venue.example", n: 120},
-	{host: "gate.example", n: 110, gate: true, line: `^110 at the gate for gate.example:80 for 15 min, next dial ` + next + ` by gate-\d+: connection refused$`,
+	{host: "gate.example", n: 110, gate: true,
+		line: `^110 at the gate for gate.example:80 for 15 min, next dial ` + next +
+			` by gate-\d+: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Err: syscall.ECONNREFUSED})
 			n.ResetAll(addr)
 		}},
-	{host: "feed.example", n: 9, line: `^9 away from feed.example:80 for 15 min, next dial ` + next + `: connection refused$`,
+	{host: "feed.example", n: 9,
+		line: `^9 away from feed.example:80 for 15 min, next dial ` + next + `: connection refused$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Err: syscall.ECONNREFUSED})
 			n.ResetAll(addr)
 		}},
-	{host: "auth.example", n: 7, line: `^7 away from auth.example:80 for 15 min, next dial ` + next + `: the server answered 401 Unauthorized$`,
+	{host: "auth.example", n: 7,
+		line: `^7 away from auth.example:80 for 15 min, next dial ` + next +
+			`: the server answered 401 Unauthorized$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			answers := make([]conntest.Answer, 10000)
 			for i := range answers {
@@ -68,17 +73,22 @@ var troubles = []trouble{
 			s.Next(conntest.Status(410, nil), conntest.Status(410, nil), conntest.Status(410, nil))
 			n.ResetAll(addr)
 		}},
-	{host: "unknown.example", n: 6, line: `^6 away from unknown.example:80 for 15 min, next dial ` + next + `: the name of the host was not resolved$`,
+	{host: "unknown.example", n: 6,
+		line: `^6 away from unknown.example:80 for 15 min, next dial ` + next +
+			`: the name of the host was not resolved$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Err: &net.DNSError{Err: "no such host", Name: "unknown.example", IsNotFound: true}})
 			n.ResetAll(addr)
 		}},
-	{host: "silent.example", n: 10, line: `^10 away from silent.example:80 for 15 min(, next dial ` + next + `)?: a limit was exceeded$`,
+	{host: "silent.example", n: 10,
+		line: `^10 away from silent.example:80 for 15 min(, next dial ` + next +
+			`)?: a limit was exceeded$`,
 		begin: func(n *conntest.Network, s *conntest.Server, addr string) {
 			n.Fault(addr, conntest.Fault{Hang: true})
 			n.ResetAll(addr)
 		}},
-	{host: "flaps.example", n: 5, line: `^5 flapping at flaps.example:80: closed by the peer: 1013 \(try again later\)$`},
+	{host: "flaps.example", n: 5,
+		line: `^5 flapping at flaps.example:80: closed by the peer: 1013 \(try again later\)$`},
 	{host: "chat.example", n: 30},
 }
 
@@ -167,7 +177,8 @@ func TestACrowd(t *testing.T) {
 	p.Wait(t, `document.querySelector("#conns tbody tr").getBoundingClientRect().bottom < 1000`)
 	for _, x := range []picture{
 		{"crowd", "", 1400, false, false}, {"crowd-dark", "", 1400, true, false}, {"crowd-phone", "", 0, false, true},
-		{"crowd-phone-dark", "", 0, true, true}, {"crowd-refused", strings.TrimPrefix(refused, "/"), 1400, false, false},
+		{"crowd-phone-dark", "", 0, true, true},
+		{"crowd-refused", strings.TrimPrefix(refused, "/"), 1400, false, false},
 	} {
 		x.take(t, p, url, dir)
 	}

@@ -95,10 +95,12 @@ func TestHundredRowsOrAll(t *testing.T) {
 		p.open(t, fmt.Sprintf("conn %03d", i))
 	}
 	tab := chromium.Start(t).Open(t, p.url)
-	tab.Wait(t, `document.querySelector(".chip.ready b").textContent === "230" && document.querySelectorAll("#conns tbody tr").length === 100`)
+	tab.Wait(t, `document.querySelector(".chip.ready b").textContent === "230" &&
+		document.querySelectorAll("#conns tbody tr").length === 100`)
 	tab.Wait(t, `document.querySelector(".end").textContent.includes("130 are not shown")`)
 	tab.Click(t, ".end a")
-	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 230 && document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 230 &&
+		document.getElementById("live").textContent === "live"`)
 	require.Empty(t, tab.Problems())
 }
 
@@ -115,9 +117,11 @@ func TestTheLinesAboveTheRowsFilter(t *testing.T) {
 	tab := chromium.Start(t).Open(t, p.url)
 	tab.Wait(t, `document.querySelector(".about li")?.innerText.startsWith("2 away from venue:80 for ")`)
 	tab.Click(t, ".about a")
-	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 2 && document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 2 &&
+		document.getElementById("live").textContent === "live"`)
 	tab.Click(t, ".chip")
-	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 5 && document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, `document.querySelectorAll("#conns tbody tr").length === 5 &&
+		document.getElementById("live").textContent === "live"`)
 	p.network.Fault("venue:80")
 	tab.Wait(t, `document.querySelector("p.about")?.innerText === "All connections are ready."`)
 	require.Empty(t, tab.Problems())
@@ -134,7 +138,8 @@ func TestAHiddenTabIsNotLive(t *testing.T) {
 	tab.Wait(t, `document.getElementById("live").textContent === "not live while hidden"`)
 	tab.Show(t)
 	p.open(t, "later")
-	tab.Wait(t, `document.getElementById("live").textContent === "live" && document.querySelectorAll("#conns tbody tr").length === 2`)
+	tab.Wait(t, `document.getElementById("live").textContent === "live" &&
+		document.querySelectorAll("#conns tbody tr").length === 2`)
 	require.Empty(t, tab.Problems())
 }
 
@@ -149,7 +154,8 @@ func TestAProgramThatHasEndedIsNoticed(t *testing.T) {
 	tab.Click(t, "#pause")
 	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
 	require.NoError(t, p.page.Close())
-	tab.Wait(t, `document.body.classList.contains("stale") && document.getElementById("live").textContent.startsWith("not live")`)
+	tab.Wait(t, `document.body.classList.contains("stale") &&
+		document.getElementById("live").textContent.startsWith("not live")`)
 }
 
 // A program that was restarted gives its connections the same numbers again.

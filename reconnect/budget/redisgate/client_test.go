@@ -28,7 +28,8 @@ func (g garbage) Eval(context.Context, string, []string, ...any) *redis.Cmd {
 // What answers is no Redis, or a Redis with another script.
 func TestGarbageForEverCountsAsAway(t *testing.T) {
 	for _, value := range []any{
-		nil, int64(1), true, "", "OK", "1", "1 2 3 4", "1 2 3 four \"\"", "99999999999999999999 0 0 0 \"\"", "-1 0 0 0 \"\"",
+		nil, int64(1), true, "", "OK", "1", "1 2 3 4", "1 2 3 four \"\"",
+		"99999999999999999999 0 0 0 \"\"", "-1 0 0 0 \"\"",
 		"1000 0 0 0 \"\"", []any{}, []any{int64(1), int64(0), int64(0), int64(0), ""}, map[any]any{"a": "b"},
 	} {
 		t.Run(fmt.Sprint(value), func(t *testing.T) {
@@ -51,7 +52,8 @@ func TestGarbageForEverCountsAsAway(t *testing.T) {
 				require.False(t, taken)
 				require.ErrorContains(t, err, "redisgate: the script returned ")
 				_, short := shared.Recent()
-				require.ErrorContains(t, short, "redisgate: the logins cannot be counted: redisgate: the script returned ")
+				const want = "redisgate: the logins cannot be counted: redisgate: the script returned "
+				require.ErrorContains(t, short, want)
 			})
 		})
 	}
