@@ -151,7 +151,7 @@ func (c *dialContext) Deadline() (time.Time, bool) {
 // cut ends a dial because of cause, waits for it, and returns its error.
 func (d *dialing[C]) cut(x *dial[C], cause error) error {
 	x.cancel(cause)
-	xsync.Guard(func() { d.awaitEnd(x) }, func() { d.finish(x) })
+	d.awaitEnd(x)
 	return d.finish(x)
 }
 
@@ -163,12 +163,12 @@ func (d *dialing[C]) awaitEnd(x *dial[C]) {
 }
 
 // finish notes that the wait of x at the gate has ended, or its dial, and returns why x has failed, if it
-// has. It closes a connection that comes too late.
+// has. It closes a connection that comes too late. Calls after the first do nothing.
 func (d *dialing[C]) finish(x *dial[C]) error {
-	if x.ended { // a hook did not return when this ran first
+	if x.ended {
 		return x.err
 	}
-	x.ended = true
+	x.ended, d.last = true, x
 	if x.astray.Load() {
 		d.leaveAstray(x)
 	}
@@ -193,11 +193,12 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 	if x.err != nil || !x.atGate {
 		d.dials[x.which] = nil
 	}
-	xsync.Guard(func() { d.report(x, took, ours) }, func() { d.drop(x) })
+	d.report(x, took, ours)
 	return x.err
 }
 
-// drop closes the connection of x, if there is one, and gives its place at the gate back.
+// drop closes the connection of x, if there is one, and gives its place at the gate back. Nothing is left to do for
+// a dial that has failed and was reported to the gate.
 func (d *dialing[C]) drop(x *dial[C]) {
 	x.cancel(nil)
 	if x.err == nil && !x.atGate {

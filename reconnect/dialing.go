@@ -23,6 +23,7 @@ type dialing[C io.Closer] struct {
 	connected chan struct{} // a dial is connected; has room for one such event
 	timer     *time.Timer   // for Action.At; nil: not needed yet
 	err       error         // why the last dial failed or the last session ended
+	last      *dial[C]      // the last one that has ended, or nil
 	won       *dial[C]      // the dial that brought a connection
 	taken     bool          // the connection was returned by connect
 
@@ -105,7 +106,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 		return
 	}
 	x.hangs = true
-	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
+	d.judge(fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	call(d.s.calls, &hookNames.DialHung, d.s.hooks.Load().DialHung, DialHung{
@@ -116,10 +117,9 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 }
 
 // judge classifies why a dial has failed, or that it hangs.
-func (d *dialing[C]) judge(x *dial[C], err error) {
+func (d *dialing[C]) judge(err error) {
 	d.err, d.s.again = err, false
-	xsync.Guard(func() { d.s.verdict = d.s.judge(err) },
-		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) })
+	d.s.verdict = d.s.judge(err)
 }
 
 // These are the causes of cutting a dial that has not failed.
@@ -140,7 +140,7 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 		d.cut(x, errStopped)
 	default:
 		err := d.cut(x, backoff.ErrHung)
-		d.judge(x, err)
+		d.judge(err)
 		x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 		d.s.owner.attemptFailed()
 		d.publish()
@@ -257,7 +257,7 @@ func (d *dialing[C]) ended(x *dial[C]) {
 // dialFailed classifies why a dial has failed, and reports that to s.dials.
 func (d *dialing[C]) dialFailed(x *dial[C], err error) {
 	at := time.Now() // functions of the user may block from here on
-	d.judge(x, err)
+	d.judge(err)
 	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	if !x.atGate {
 		d.s.owner.attemptFailed()
@@ -400,7 +400,7 @@ func (d *dialing[C]) resume(kicked bool) {
 	})
 }
 
-// end ends all that is under way. It does so even if a hook did not return.
+// end ends all that is under way. It does so even if a hook has ended this goroutine.
 func (d *dialing[C]) end() {
 	defer func() {
 		if d.release != nil {
@@ -410,6 +410,9 @@ func (d *dialing[C]) end() {
 			d.drop(d.won)
 		} else if d.won != nil {
 			d.won.cancel(nil)
+		}
+		if d.last != nil && d.last != d.won {
+			d.drop(d.last) // because a hook may have ended the goroutine just after the dial
 		}
 	}()
 	for _, x := range d.dials {
@@ -427,5 +430,6 @@ func (d *dialing[C]) endDial(x *dial[C]) {
 	if x.running == nil { // a hook did not return
 		x.running = xsync.Go(func() { x.err = xsync.ErrNotReturned })
 	}
+	defer d.finish(x) // unless a hook ends the goroutine while cut waits, cut does it
 	d.cut(x, context.Cause(d.ctx))
 }
