@@ -71,10 +71,13 @@ type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
 	serve(ctx context.Context, c C, s *Session) (ending, error) // one session, and how it has ended
 
-	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
-	dialed(c C, s *Session)              // a session begins; sets its number
-	attemptFailed()                      // a dial brought no connection
-	waiting(w *WaitStart)                // a wait begins; sets the session that the next dial is to replace
+	dialed(c C, s *Session) // a session begins; sets its number
+	attemptFailed()         // a dial brought no connection
+	waiting(w *WaitStart)   // a wait begins; sets the session that the next dial is to replace
+
+	// connecting says that a wait at the gate for host begins, or a dial, and forgets the kicks that have
+	// come until now.
+	connecting(atGate bool, host string)
 
 	// troubled says that a dial has failed, or hangs, while another continues. class is that of the
 	// verdict on err.
@@ -92,7 +95,6 @@ type owner[C io.Closer] interface {
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
-	forgetKicks()          // forgets the kicks that have come until now
 }
 
 // ending is how a session has ended.
@@ -305,7 +307,7 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) (ending, erro
 	return how, err
 }
 
-func (f *functions[C]) connecting(bool, string)                  {}
+func (f *functions[C]) connecting(bool, string)                  { f.forgetKicks() }
 func (f *functions[C]) attemptFailed()                           {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
 func (f *functions[C]) waiting(*WaitStart)                       {}
