@@ -138,7 +138,9 @@ func newSupervisor[C io.Closer](
 		o: o, owner: owner, hooks: h, calls: calls,
 		host: o.Host, down: link.Now(), dials: schedule.NewDials(dials, o.random()),
 	}
+	outer := calls.Enter(o.policyName)
 	s.dials.Start(time.Now())
+	calls.Leave(outer)
 	return s
 }
 
