@@ -29,7 +29,9 @@ func (l *Link) Write(ms []conn.Message) (n int, err error) {
 			}
 		}
 	}
-	l.Wrote(min(n+1, len(ms))) // the one that failed may have been begun
+	if l.rest != nil {
+		l.Wrote(min(n+1, len(ms))) // the one that failed may have been begun
+	}
 	return n, err
 }
 
@@ -108,6 +110,9 @@ func (l *Link) HeldByWindow() bool {
 	p := l.window()
 	return p != nil && p.late.Swap(false)
 }
+
+// Paced reports whether the peer limits how many messages are written: see MayWrite.
+func (l *Link) Paced() bool { return l.rest != nil && l.rest.window != nil }
 
 // MayWrite waits until a message may be written, and returns how many may, most at most; 0 if
 // nothing reports that there is nothing to write. It ends with ctx, l and life. The caller holds

@@ -271,9 +271,11 @@ func (q *Outbox) write(l *lane) (report bool) {
 // begin waits for the slot of l, and takes the first messages that may still be sent by l out
 // of the queue. It returns nil if there is none, and then the flusher must end.
 func (q *Outbox) begin(l *lane) (b *sendBatch) {
-	most, err := 0, l.Acquire(&q.life.Context)
+	most, err := batchMessages, l.Acquire(&q.life.Context)
 	if err == nil {
-		most, err = q.awaitPace(l)
+		if l.Paced() {
+			most, err = q.awaitPace(l)
+		}
 		defer func() {
 			if b == nil {
 				l.Release()

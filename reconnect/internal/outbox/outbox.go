@@ -327,7 +327,9 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 		fate = FateUnknown
 	}
 	s.Fate, s.Err = fate, err
-	fate.Count(&q.life.Counts)
+	if fate != FateWritten { // those are counted together: see written
+		fate.Count(&q.life.Counts)
+	}
 	q.settled++
 	if s.done != nil {
 		close(s.done)
