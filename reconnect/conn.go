@@ -90,7 +90,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.first.c = c
 	c.first.calls.Init(&c.life.hooks, c.life.watch.SlowAfter())
 	c.state.start(&c.life, &c.first.seat)
-	c.receiver.start(&c.life, c.layers.taker())
+	c.receiver.start(&c.life, c.layers)
 	c.sender.life, c.sender.state = &c.life, &c.state
 	if started, err := c.layers.start(c); err != nil {
 		c.first.giveUp(started, err)

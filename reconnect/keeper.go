@@ -251,7 +251,9 @@ func (k *keeper) activate(l *served, s *Session, side side) error {
 		k.origin.before.Store(nil)
 	}
 	s.Ready()
-	k.c.layers.sessionReady(&k.calls, l.Session)
+	for _, layer := range k.c.layers {
+		layer.sessionReady(&k.calls, l.Session)
+	}
 	l.start()
 	if k.c.life.o.Rotate.After > 0 {
 		l.extra.aging = k.c.age(l)
@@ -289,7 +291,9 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	if !ready {
 		k.neverReady(l)
 	}
-	k.c.layers.sessionEnded(&k.calls, l.Session, err)
+	for _, layer := range k.c.layers {
+		layer.sessionEnded(&k.calls, l.Session, err)
+	}
 	if ready && !l.overlaps { // else the session that has replaced it has learned since
 		l.liveness.Ended(err)
 	}

@@ -3,7 +3,6 @@ package reconnect
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
@@ -35,14 +34,6 @@ type Layer struct {
 
 	// End is the last call: the Conn has ended. err is the result of [Conn.Err].
 	End func(err error)
-}
-
-// validateLayers reports a layer that is missing.
-func validateLayers(layers []*Layer) error {
-	if i := slices.Index(layers, nil); i >= 0 {
-		return fmt.Errorf("reconnect: Options.Layers[%d] is nil", i)
-	}
-	return nil
 }
 
 // layers calls the layers of a Conn.
@@ -80,18 +71,21 @@ func (ls layers) open(ctx context.Context, o *Opening) error {
 // noLayer stands for OnSession, which is no layer.
 const noLayer = -1
 
-// opens reports whether a layer has something to do before a session is ready.
-func (ls layers) opens() bool {
-	return slices.ContainsFunc(ls, func(l *Layer) bool { return l.Open != nil })
+// sessionReady calls Ready, if there is one.
+func (l *Layer) sessionReady(c *watch.Calls, session uint64) {
+	if l.Ready != nil {
+		outer := c.Enter(&layerReady)
+		l.Ready(session)
+		c.Leave(outer)
+	}
 }
 
-func (ls layers) sessionReady(c *watch.Calls, session uint64) {
-	for _, l := range ls {
-		if l.Ready != nil {
-			outer := c.Enter(&layerReady)
-			l.Ready(session)
-			c.Leave(outer)
-		}
+// sessionEnded calls Lost, if there is one.
+func (l *Layer) sessionEnded(c *watch.Calls, session uint64, cause error) {
+	if l.Lost != nil {
+		outer := c.Enter(&layerLost)
+		l.Lost(session, cause)
+		c.Leave(outer)
 	}
 }
 
@@ -103,24 +97,6 @@ func (ls layers) take(m Message, but int) bool {
 		}
 	}
 	return false
-}
-
-// taker returns take, or nil if no layer has a Receive.
-func (ls layers) taker() func(m Message, but int) bool {
-	if !slices.ContainsFunc(ls, func(l *Layer) bool { return l.Receive != nil }) {
-		return nil
-	}
-	return ls.take
-}
-
-func (ls layers) sessionEnded(c *watch.Calls, session uint64, cause error) {
-	for _, l := range ls {
-		if l.Lost != nil {
-			outer := c.Enter(&layerLost)
-			l.Lost(session, cause)
-			c.Leave(outer)
-		}
-	}
 }
 
 // ends returns a call of each End.

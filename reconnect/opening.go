@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -160,7 +161,7 @@ var errOver = errors.New("reconnect: Opening used after OnSession returned")
 // open calls OnSession in a goroutine of its own, because the stack that it needs should not
 // be the one that waits for messages afterwards.
 func (k *keeper) open(l *served, s *Session, side side) error {
-	if k.c.onSession == nil && !k.c.layers.opens() {
+	if k.c.onSession == nil && !slices.ContainsFunc(k.c.layers, func(l *Layer) bool { return l.Open != nil }) {
 		return nil
 	}
 	ctx, cancel := l.openContext(k.c.life.o.OpenTimeout)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -266,6 +267,8 @@ func (o *Options) validate() error {
 		return shortError("Liveness.ProbeEvery", o.Liveness.ProbeEvery)
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
+	case slices.Contains(o.Layers, nil):
+		return fmt.Errorf("reconnect: Options.Layers[%d] is nil", slices.Index(o.Layers, nil))
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
 	}
@@ -274,7 +277,7 @@ func (o *Options) validate() error {
 	}
 	in, out := &o.Inbox, &o.Outbox
 	return cmp.Or(
-		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard), o.KeepAlive.validate(), validateLayers(o.Layers),
+		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard), o.KeepAlive.validate(),
 		o.Rotate.validate(o.Run.OneConnection), validateLimits("Outbox", out.Messages, out.Bytes, out.Overflow, OutboxReplaceKey),
 		out.validate(o.WhenDown))
 }

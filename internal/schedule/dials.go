@@ -187,10 +187,15 @@ func NewDials(o *DialOptions, r *rand.Rand) Dials {
 // [NewDials] does.
 func (d *Dials) Use(o *DialOptions) { d.o = o }
 
-// Start is the start of the connection: the first dial of all may begin.
+// Start is the start of the connection: the first dial of all may begin. A policy that has limits for it has a
+// method Start, and one around another passes it on.
 func (d *Dials) Start(now time.Time) {
 	d.outage.Begin(now)
-	d.step = start(d.o.Policy, d.r)
+	if p, ok := d.o.Policy.(interface {
+		Start(r *rand.Rand) backoff.Step
+	}); ok {
+		d.step = p.Start(d.r)
+	}
 	d.step.Wait = span.Uniform(d.r, 0, d.o.StartSpread)
 	d.due = now.Add(d.step.Wait)
 }
@@ -348,17 +353,6 @@ func (d *Dials) Stopped() bool { return d.phase == stopped }
 
 // GaveUp reports, after a DoStop, whether it was the policy that gave up.
 func (d *Dials) GaveUp() bool { return d.gaveUp }
-
-// start returns the limits of p on the first dial of all. A Policy that has such limits has a
-// method Start, and one around another passes that on.
-func start(p backoff.Policy, r *rand.Rand) backoff.Step {
-	if s, ok := p.(interface {
-		Start(r *rand.Rand) backoff.Step
-	}); ok {
-		return s.Start(r)
-	}
-	return backoff.Step{}
-}
 
 // Action is what to do next.
 type Action struct {
