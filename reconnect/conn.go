@@ -278,7 +278,7 @@ func (c *Conn) Stats() Stats {
 		KeepAliveMessages: shared.KeepAliveMessages.Load(),
 	}
 	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
-	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().Depth()
+	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox.Load().Depth()
 	s.Unread, s.UnreadBytes = c.receiver.inbox.Depth()
 	if l := c.state.link.Load(); l != nil && c.State() == StateReady {
 		s.Silence = l.liveness.Silence()

@@ -275,7 +275,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	side := k.side()
 	reason := l.Reason(err)
 	replaced := reason == backoff.ReasonRotated
-	closing := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
+	closing := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox.Load().Draining()
 	var dials bool
 	if l.overlaps, dials = side.lost(l, loss{err, reason, ready, unread}); !l.overlaps {
 		k.c.state.enter(&k.seat, StateWaiting, func(st *Status) { st.Err = err })
@@ -302,7 +302,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 		k.putSeam(l, side, err, dials)
 	}
 	side.afterSeam(l)
-	if k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining() {
+	if k.c.life.Leaving.Load() && !k.c.sender.outbox.Load().Draining() {
 		return backoff.Permanent(err)
 	}
 	return err

@@ -118,7 +118,7 @@ func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
 	}
-	return o.sender.outbox().AwaitReceipts(o.ctx)
+	return o.sender.outbox.Load().AwaitReceipts(o.ctx)
 }
 
 // Resumed says that the server continues where the last session ended, and nothing is missing. Call it

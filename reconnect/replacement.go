@@ -302,5 +302,5 @@ func (r *replacement) lower() {
 // endBridge is the timer's callback: messages have waited long enough.
 func (r *replacement) endBridge() {
 	r.lower()
-	r.c.sender.outbox().Strand(&r.old.Link, r.cause, nil)
+	r.c.sender.outbox.Load().Strand(&r.old.Link, r.cause, nil)
 }

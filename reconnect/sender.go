@@ -23,30 +23,27 @@ type sender struct {
 
 	receipts watch.Calls // times OnReceipt
 
-	box  atomic.Pointer[outbox.Outbox] // nil until a message queues, because most connections only receive
-	last uint64                        // the last session that was lost; guarded by mu
-	mu   sync.Mutex                    // held while box is made, and while link changes; never while waiting
+	outbox atomic.Pointer[outbox.Outbox] // nil until a message queues, because most connections only receive
+	last   uint64                        // the last session that was lost; guarded by mu
+	mu     sync.Mutex                    // held while outbox is made, and while link changes; never while waiting
 
 	parting bool       // Shutdown closes the ready session: see lastLink; guarded by mu
 	parted  *link.Link // its link, or nil if no session was ready; guarded by mu
 }
 
-// outbox returns the outbox, or nil if no message has been queued yet.
-func (s *sender) outbox() *outbox.Outbox { return s.box.Load() }
-
 // queue returns the outbox, which the first call makes.
 func (s *sender) queue() *outbox.Outbox {
-	if q := s.box.Load(); q != nil {
+	if q := s.outbox.Load(); q != nil {
 		return q
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.box.Load(); q != nil {
+	if q := s.outbox.Load(); q != nil {
 		return q
 	}
 	closed := s.state.newest().State == StateClosed
 	q := outbox.New(s.options(), &s.life.Life, s.link.Load(), s.old.Load(), s.last, closed)
-	s.box.Store(q)
+	s.outbox.Store(q)
 	return q
 }
 
@@ -104,7 +101,7 @@ func (s *sender) awaitChange(ctx context.Context, changed <-chan struct{}) error
 func (s *sender) attach(l *link.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.outbox().Attach(l, func() {
+	s.outbox.Load().Attach(l, func() {
 		if was := s.link.Load(); was != nil && !was.Lost() {
 			s.old.Store(was) // first, so that linkFor finds it all the time
 		}
@@ -119,7 +116,7 @@ func (s *sender) detach(l *link.Link, cause error, keeps outbox.Keeps) {
 	s.link.CompareAndSwap(l, nil)
 	s.old.CompareAndSwap(l, nil)
 	s.last = max(s.last, l.Session)
-	q := s.outbox()
+	q := s.outbox.Load()
 	s.mu.Unlock()
 	q.Detach(l, cause, keeps)
 }
@@ -127,7 +124,7 @@ func (s *sender) detach(l *link.Link, cause error, keeps outbox.Keeps) {
 // end ends the outbox for good. The state is StateClosed.
 func (s *sender) end() {
 	s.mu.Lock() // because the outbox may be in the making
-	q := s.outbox()
+	q := s.outbox.Load()
 	s.mu.Unlock()
 	s.receipts.Stop() // from here on q reports a call that is overdue
 	q.End()
@@ -259,7 +256,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 	var changed <-chan struct{}
 	for {
 		l, phase := s.linkFor(session)
-		q := s.outbox()
+		q := s.outbox.Load()
 		switch {
 		case s.life.Leaving.Load() || s.life.Closed.Load():
 			return nil, net.ErrClosed

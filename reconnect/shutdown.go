@@ -35,7 +35,7 @@ import (
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.Leaving.Store(true)
 	c.life.Changed.Broadcast() // for AwaitSession
-	c.sender.outbox().Leave()
+	c.sender.outbox.Load().Leave()
 	c.sender.link.Load().Wake()
 	c.sender.old.Load().Wake()
 	undrained := c.sendQueued(ctx)
@@ -47,12 +47,12 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 		if l := c.state.link.Load(); l != nil {
 			l.Cut(net.ErrClosed)
 		}
-		c.sender.outbox().Close()
+		c.sender.outbox.Load().Close()
 		if err == nil && !c.done.IsUp() {
 			err = fmt.Errorf("reconnect: shutdown: the end goes on: %w", context.Cause(ctx))
 		}
 	}
-	unsent, cut := c.sender.outbox().Report()
+	unsent, cut := c.sender.outbox.Load().Report()
 	if len(unsent) == 0 {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 
 // sendQueued waits until nothing is queued, or returns why it no longer waits.
 func (c *Conn) sendQueued(ctx context.Context) error {
-	q := c.sender.outbox()
+	q := c.sender.outbox.Load()
 	for q.Busy() {
 		drained := q.Drained()
 		if !q.Busy() {

@@ -129,7 +129,7 @@ func (r predecessor) bridged(err error) {
 	r.stop()
 	r.lower()
 	if err != nil {
-		r.c.sender.outbox().Strand(&r.old.Link, r.cause, r.old.keeps(&r.c.life, r.cause))
+		r.c.sender.outbox.Load().Strand(&r.old.Link, r.cause, r.old.keeps(&r.c.life, r.cause))
 	}
 }
 
