@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -155,17 +156,23 @@ func (l *Link) Wrote(n int) {
 // Goodbye ends the conversation in order: see farewell. The caller holds the slot.
 func (l *Link) Goodbye(ctx context.Context) error {
 	l.goodbye.CompareAndSwap(0, goodbyeSaid)
-	if read, err := l.farewell(ctx, 1000, ""); !read || err != nil {
-		return err
-	}
-	if l.goodbye.Load() == goodbyeAnswered {
+	read, err := l.farewell(ctx, 1000, "")
+	answered := l.goodbye.Load() == goodbyeAnswered
+	switch {
+	case err == nil && (!read || answered):
 		return nil // whatever else has ended the link meanwhile: Retire, or a ping that has failed
+	case !answered && l.Reason(err) == backoff.ReasonRotated:
+		return errUnanswered // the cause is that of Retire, whose limit may be over before ctx
+	case err != nil:
+		return err
 	}
 	if cause := l.Cause(nil); !errors.Is(cause, net.ErrClosed) && !orderly(cause) {
 		return cause
 	}
 	return nil
 }
+
+var errUnanswered = errors.New("the peer has not answered the close frame")
 
 // farewell sends the close frame, or ends our direction, and waits for the answer until ctx ends. The
 // supervisor reads on until the answer comes, so that nothing is lost of what the peer has sent before it:

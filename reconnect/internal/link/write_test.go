@@ -171,8 +171,8 @@ func TestGoodbyeOfRetiredLinkEndsWithAnswer(t *testing.T) {
 		"answer":        {&conn.CloseError{Code: 1000}, "<nil>", true, false},
 		"another code":  {&conn.CloseError{Code: 1001}, "<nil>", true, true},
 		"end of stream": {io.EOF, "<nil>", true, false},
-		"reset":         {errSecond, "first", false, true},
-		"no answer":     {nil, "first", false, true},
+		"reset":         {errSecond, errUnanswered.Error(), false, true},
+		"no answer":     {nil, errUnanswered.Error(), false, true},
 	}, func(t *testing.T, w *world, row row) {
 		w.Begin(&starter{Conn: w.peer}, w.Life(), noLimit)
 		said := make(chan error)

@@ -98,3 +98,33 @@ func TestNextSessionIsReadUntilItAnswersGoodbye(t *testing.T) {
 		})
 	}
 }
+
+// The error says that the peer has not answered, although the next session has replaced the old one meanwhile.
+func TestShutdownSaysThatReplacedPeerIsMute(t *testing.T) {
+	for name, reads := range map[string]bool{"read after the close frame": true, "not read": false} {
+		t.Run(name, func(t *testing.T) {
+			scene.InBubble(t, func(t *testing.T, _ *scene.Scene) {
+				old, next := conntest.NewFake(&scene.Alive), conntest.NewFake(&scene.Alive)
+				started, dials := make(chan int, 2), make(chan conn.Conn)
+				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+					return <-dials, nil
+				}), &reconnect.Options{Rotate: reconnect.Rotation{Drain: time.Second}})
+				require.NoError(t, err)
+				if first := old.Conn(); reads {
+					dials <- starter{first, started}
+				} else {
+					dials <- first
+				}
+				require.NoError(t, c.AwaitReady(t.Context()))
+				old.Mute()
+				c.Rotate(1, reconnect.Advice{})
+				synctest.Wait()
+				failed := make(chan error)
+				go func() { failed <- c.Shutdown(context.Background()) }()
+				synctest.Wait()
+				dials <- next.Conn()
+				require.EqualError(t, <-failed, "reconnect: shutdown: the peer has not answered the close frame")
+			})
+		})
+	}
+}
