@@ -144,10 +144,7 @@ func (r *receiver) unhold(l *served) {
 	}
 	m := l.extra.mark
 	m.release(func() { // stop waits for the timer
-		m.timer.Set(0, func() {
-			xsync.Guard(func() { r.life.watch.Time(onSeam, &l.Link, func() { r.callMark(l) }) },
-				func() { l.Cut(fmt.Errorf("%s: %w", onSeam, xsync.ErrNotReturned)) })
-		})
+		m.timer.Set(0, func() { r.life.watch.Time(onSeam, &l.Link, func() { r.callMark(l) }) })
 	})
 }
 

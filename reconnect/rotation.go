@@ -155,10 +155,7 @@ func (c *Conn) age(l *served) *aging {
 func (a *aging) tick() {
 	allowed := true
 	if a.o.Allowed != nil && link.Now() < a.last {
-		const name = "Rotate.Allowed"
-		xsync.Guard(func() {
-			a.watch.Time(name, a.link, func() { allowed = a.o.Allowed(time.Now()) })
-		}, func() { a.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
+		a.watch.Time("Rotate.Allowed", a.link, func() { allowed = a.o.Allowed(time.Now()) })
 	}
 	if !a.link.Lost() && !(allowed && a.rotate()) {
 		a.timer.Set(min(max(a.o.After/1000, time.Millisecond), time.Second), a.tick)

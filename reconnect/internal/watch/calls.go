@@ -223,5 +223,12 @@ func Time(r Report, limit time.Duration, name string, l *link.Link, f func()) {
 	f()
 }
 
-// Time is [Time] for the functions of a Conn.
-func (s *Shared) Time(name string, l *link.Link, f func()) { Time(s.Report, s.SlowAfter(), name, l, f) }
+// Time is [Time] for the functions of a Conn. If f ends the goroutine, which would watch the session, Time cuts l,
+// unless it is nil.
+func (s *Shared) Time(name string, l *link.Link, f func()) {
+	xsync.Guard(func() { Time(s.Report, s.SlowAfter(), name, l, f) }, func() {
+		if l != nil {
+			l.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned))
+		}
+	})
+}

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/redial-go/redial/conn"
@@ -60,15 +59,13 @@ func (w *KeepAlive) tick() {
 }
 
 // write writes the message.
-func (w *KeepAlive) write() (err error) {
-	const name = "KeepAlive.Message"
-	xsync.Guard(func() {
-		var m conn.Message
-		w.shared.Time(name, w.link, func() { m = w.shared.KeepAlive.Message() })
-		if err = w.link.WriteFirst(w.link, m); err == nil {
-			w.link.Life().Counts.KeepAliveMessages.Add(1)
-		}
-	}, func() { w.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
+func (w *KeepAlive) write() error {
+	var m conn.Message
+	w.shared.Time("KeepAlive.Message", w.link, func() { m = w.shared.KeepAlive.Message() })
+	err := w.link.WriteFirst(w.link, m)
+	if err == nil {
+		w.link.Life().Counts.KeepAliveMessages.Add(1)
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil // the session has ended
 	}

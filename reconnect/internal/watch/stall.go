@@ -2,7 +2,6 @@ package watch
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -119,9 +118,6 @@ func (s *Stall) ask() (expected bool) {
 	if s.shared.Stall.Expected == nil {
 		return true
 	}
-	const name = "Stall.Expected"
-	xsync.Guard(func() {
-		s.shared.Time(name, s.link, func() { expected = s.shared.Stall.Expected(s.shared.Liveness.Now()) })
-	}, func() { s.link.Cut(fmt.Errorf(name+": %w", xsync.ErrNotReturned)) })
+	s.shared.Time("Stall.Expected", s.link, func() { expected = s.shared.Stall.Expected(s.shared.Liveness.Now()) })
 	return expected
 }
