@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"reflect"
 	"slices"
@@ -92,9 +93,15 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.state.start(&c.life, &c.first.seat)
 	c.receiver.start(&c.life, c.layers)
 	c.sender.life, c.sender.state = &c.life, &c.state
-	if started, err := c.layers.start(c); err != nil {
-		c.first.giveUp(started, err)
-		return nil, err
+	for i, l := range c.layers {
+		if l.Start == nil {
+			continue
+		}
+		if err := l.Start(c); err != nil {
+			err = fmt.Errorf("reconnect: Options.Layers[%d]: %w", i, err)
+			c.first.giveUp(c.layers[:i], err) // those that have started
+			return nil, err
+		}
 	}
 	go c.first.supervise(&c.life.Context) // Done says when it has ended
 	return c, nil

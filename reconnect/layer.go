@@ -2,7 +2,6 @@ package reconnect
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
@@ -38,20 +37,6 @@ type Layer struct {
 
 // layers calls the layers of a Conn.
 type layers []*Layer
-
-// start calls Start of each layer until one fails. It returns the layers that have started,
-// including those without a Start.
-func (ls layers) start(c *Conn) (started layers, err error) {
-	for i, l := range ls {
-		if l.Start == nil {
-			continue
-		}
-		if err := l.Start(c); err != nil {
-			return ls[:i], fmt.Errorf("reconnect: Options.Layers[%d]: %w", i, err)
-		}
-	}
-	return ls, nil
-}
 
 // open calls Open. It ends with the first error.
 func (ls layers) open(ctx context.Context, o *Opening) error {

@@ -261,6 +261,14 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.MarkRefetch with InboxDiscard: there is no stream for the marks")
 	case o.WhenDown > WhenDownKeep:
 		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
+	case o.Outbox.Keep != nil && o.WhenDown != WhenDownKeep:
+		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
+	case o.KeepAlive.Every > 0 && o.KeepAlive.Message == nil:
+		return errors.New("reconnect: Options.KeepAlive.Every without Message: nothing to write")
+	case o.KeepAlive.Every <= 0 && o.KeepAlive.Message != nil:
+		return errors.New("reconnect: Options.KeepAlive.Message without Every is never written")
+	case tooShort(o.KeepAlive.Every):
+		return shortError("KeepAlive.Every", o.KeepAlive.Every)
 	case o.Liveness.Limit < 0 && o.Liveness.ProbeEvery <= 0 && o.Liveness.Probe != nil:
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without ProbeEvery, is never called")
 	case tooShort(o.Liveness.ProbeEvery):
@@ -277,9 +285,9 @@ func (o *Options) validate() error {
 	}
 	in, out := &o.Inbox, &o.Outbox
 	return cmp.Or(
-		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard), o.KeepAlive.validate(),
-		o.Rotate.validate(o.Run.OneConnection), validateLimits("Outbox", out.Messages, out.Bytes, out.Overflow, OutboxReplaceKey),
-		out.validate(o.WhenDown))
+		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard),
+		validateLimits("Outbox", out.Messages, out.Bytes, out.Overflow, OutboxReplaceKey),
+		o.Rotate.validate(o.Run.OneConnection))
 }
 
 func validateLimits[O ~uint8](queue string, messages, bytes int, overflow, last O) error {
@@ -290,13 +298,6 @@ func validateLimits[O ~uint8](queue string, messages, bytes int, overflow, last 
 		return fmt.Errorf("reconnect: Options.%s.Bytes is negative: %d", queue, bytes)
 	case overflow > last:
 		return fmt.Errorf("reconnect: Options.%s.Overflow is none of the policies: %d", queue, overflow)
-	}
-	return nil
-}
-
-func (o *Outbox) validate(down WhenDown) error {
-	if o.Keep != nil && down != WhenDownKeep {
-		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
 	}
 	return nil
 }
@@ -312,16 +313,4 @@ type KeepAlive struct {
 	// message that cannot be written ends the session. Either of Every and Message without the other is
 	// an error.
 	Message func() conn.Message
-}
-
-func (o *KeepAlive) validate() error {
-	switch {
-	case o.Every > 0 && o.Message == nil:
-		return errors.New("reconnect: Options.KeepAlive.Every without Message: nothing to write")
-	case o.Every <= 0 && o.Message != nil:
-		return errors.New("reconnect: Options.KeepAlive.Message without Every is never written")
-	case tooShort(o.Every):
-		return shortError("KeepAlive.Every", o.Every)
-	}
-	return nil
 }
