@@ -37,6 +37,10 @@ func TestCheckProbesAtOnceAndCutsAfterFiveSecondsOrAThird(t *testing.T) {
 			liveness: LivenessOptions{Limit: time.Minute, Probe: asks, ProbeEvery: 50 * time.Second},
 			script:   []step{{"", block("10m")}, {"81s", check}}, until: "90s",
 			want: "50s probe 0s, 54s done 4s, 1m21s overdue reader 1m1s"},
+		{name: "while a hook runs before the probe of ProbeEvery, which gives way", hook: 4 * time.Second,
+			liveness: LivenessOptions{Limit: 24 * time.Second, Probe: asks, ProbeEvery: 16 * time.Second},
+			script:   []step{{"", block("10m")}, {"34s", check}}, until: "41s",
+			want: "16s probe 0s, 20s done 4s, 32s overdue reader 24s, 36s probe 0s, 40s done 4s"},
 	})
 }
 
