@@ -80,7 +80,7 @@ func TestCloseIdleConnectionsEndsADialThatNobodyWaitsFor(t *testing.T) {
 				n, transport := abandoned(t, &dialer.Dialer{Policy: doubling, MaxElapsed: -1}, fault)
 				time.Sleep(time.Minute)
 				before := len(n.Dials(""))
-				require.Greater(t, before, 3) // it goes on
+				require.Greater(t, before, 3) // it continues
 				transport.CloseIdleConnections()
 				synctest.Wait()
 				require.Equal(t, 0, n.Count("").Dialing)

@@ -232,3 +232,21 @@ func (s *Shared) Time(name string, l *link.Link, f func()) {
 		}
 	})
 }
+
+// SlowAfter returns how long a function of the user's may take until SlowHandler reports it.
+func (s *Shared) SlowAfter() time.Duration {
+	if s.Liveness.Limit != 0 {
+		return s.Liveness.probeAfter()
+	}
+	return SlowAfter
+}
+
+// StopTimer stops a timer, and waits for its callback, in which function may run. The hooks of r do not run in the
+// goroutine of the caller, which has more to do even if they end it.
+func StopTimer(r Report, t *xsync.Timer, function string) {
+	t.Stop()
+	if t.Calling() {
+		<-xsync.Go(func() { r.Await(xsync.Go(t.Wait).Done, function) }).Done
+	}
+	t.Wait()
+}

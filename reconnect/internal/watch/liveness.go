@@ -18,43 +18,30 @@ import (
 // ErrSilent is the cause of the end of a session whose peer was silent for [LivenessOptions].Limit.
 var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSilent}
 
-// checkLimit is how long the peer has for the answer to a Check, and after a suspension if there is no limit.
-const checkLimit = 5 * time.Second
-
 // errHungUp is the cause of the end of a session that the peer has ended while nobody read.
 var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
 
-// Liveness finds out that the peer of one link is dead. It is a timer, and the goroutine of
-// its callback while that runs. A third of the limit after the last byte it probes, after two
-// thirds again, and at the limit it cuts the link. At most one callback probes at a time.
+// Liveness finds out that the peer of one link is dead. It is a timer, and the goroutine of its callback while
+// that runs. Its silence decides when to probe the peer and when to cut the link. At most one callback probes at
+// a time.
 type Liveness struct {
 	shared *Shared
 	link   *link.Link // set by Start
 
-	last  atomic.Int64 // when the last message came, if notes is set
-	check atomic.Int64 // when Check has asked for a probe; 0: it has not, or there was one
-	began atomic.Bool  // Start has returned
-	notes bool         // the connection is no conn.Transport
-	asks  bool         // there is a way to probe it
-
-	lesson lesson // what the session has shown; owned by the callback until Stop has returned
-	probes int8   // since something was last heard; owned by the callback, as is the next one
-	asked  uint32 // when the oldest Probe without an answer began, in ms, if lesson has lessonAsked
-	seen   uint32 // the lowest bits of the link's turn at the last tick
+	last     atomic.Int64 // when the last message came, if notes is set
+	check    atomic.Int64 // when Check has asked for a probe, or 0 if it has not, or there was one
+	began    atomic.Bool  // Start has returned
+	notes    bool         // the connection is no conn.Transport
+	canProbe bool         // there is a way to probe it
 
 	timer   xsync.Timer             // calls tick
-	probing atomic.Pointer[probing] // the probe under way; nil: none is
+	probing atomic.Pointer[probing] // the probe under way, or nil
 
 	// Owned by the callback.
-	from     link.Instant // silence counts from here at the earliest
-	probed   link.Instant // when the last probe began: what is heard after that is an answer
-	counted  link.Instant // when the last probe that probes counts asked the peer; later if the process was stopped since
-	deadline link.Instant // when to cut the link at the latest; 0: only the limit counts
-	half     link.Instant // the middle of the time for which the timer was set
-	mono     link.Instant // the clocks at the last tick
-	wall     int64        // in ns
-	since    link.Instant // the tick since which nobody has read
-	reported link.Instant // how long that was when it was last reported; 0: it was not
+	silence       silence      // its evidence: until Stop has returned
+	pauseTurn     uint32       // the lowest bits of the link's turn at the last tick
+	pausedSince   link.Instant // the tick since which the turn is the same
+	pauseReported link.Instant // how long the pause was when it was last reported, or 0 if it was not
 }
 
 // Prepare says whose link it will watch, and reports whether Heard is to be called with each
@@ -62,25 +49,21 @@ type Liveness struct {
 func (w *Liveness) Prepare(s *Shared, c conn.Conn) (notes bool) {
 	w.shared = s
 	_, pings := c.(conn.Pinger)
-	w.asks = pings || s.Liveness.Probe != nil
+	w.canProbe = pings || s.Liveness.Probe != nil
 	_, transport := c.(conn.Transport)
-	w.notes = w.asks && !transport
+	w.notes = w.canProbe && !transport
 	return w.notes
 }
 
 // Start begins to watch l, which is ready, if there is a way to probe it.
 func (w *Liveness) Start(l *link.Link) {
 	w.link = l
-	if w.asks { // the silence counts from here
-		w.Heard()
-		w.mono = link.Now()
-		w.from, w.probed, w.half = w.mono, w.mono, w.mono
-		w.wall = w.shared.Liveness.Now().UnixNano()
-		switch {
-		case w.learns():
-			w.set(0)
-		case w.watches():
-			w.set(w.third())
+	if w.canProbe {
+		ready := link.Now() // the silence counts from here
+		w.last.Store(int64(ready))
+		wall := w.shared.Liveness.Now().UnixNano()
+		if a := w.silence.start(ready, wall, link.Now(), w.limits()); a.kind == actWait {
+			w.timer.Set(a.wait, w.tick)
 		}
 	}
 	w.began.Store(true)
@@ -89,32 +72,18 @@ func (w *Liveness) Start(l *link.Link) {
 	}
 }
 
-// watches reports whether the peer is probed without a Check.
-func (w *Liveness) watches() bool {
-	return w.shared.Liveness.Limit != 0 || w.shared.Liveness.ProbeEvery != 0
-}
-
-// awaits reports whether an answer is awaited.
-func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
-
-// set sets the timer to after d, or to when a probe is due anyway. While an answer is awaited it
-// is set to a pulse at most.
-func (w *Liveness) set(d time.Duration) {
-	if every := w.shared.Liveness.ProbeEvery; every != 0 && w.asks {
-		d = min(d, w.probed+every-link.Now())
+// limits returns the limits on the silence of the peer at this moment.
+func (w *Liveness) limits() limits {
+	o, doubled := w.shared.Liveness, w.shared.patience.Load()
+	l := limits{
+		configuredLimit: o.Limit, configuredProbeAfter: o.probeAfter(),
+		patient: doubled > 0, answersUnseen: o.Probe != nil,
 	}
-	if w.awaits() {
-		d = min(d, pulse(w.third()))
+	l.probeAfter = l.configuredProbeAfter << doubled
+	if w.canProbe {
+		l.probeEvery = o.ProbeEvery
 	}
-	if o := w.shared.Liveness; o.Probe != nil && o.Limit != 0 { // silence finds the answer
-		d = min(d, o.third())
-	}
-	d = max(d, 0)
-	w.half = link.Now() + d/2
-	w.timer.Set(d, w.tick)
-	if w.check.Load() != 0 { // Check may have set the timer to now just before
-		w.timer.Set(0, w.tick)
-	}
+	return l
 }
 
 // Check asks for a probe now, or at Start if the link has become ready just now. While the probe of another
@@ -132,8 +101,8 @@ func (w *Liveness) Check() {
 
 // Blocked begins to watch the reader of a full inbox, if the link is not watched anyway.
 func (w *Liveness) Blocked() {
-	if w.link != nil && w.shared.Liveness.Limit != 0 && !w.asks {
-		w.timer.Set(w.third(), w.tick)
+	if w.link != nil && w.shared.Liveness.Limit != 0 && !w.canProbe {
+		w.timer.Set(w.limits().probeAfter, w.tick)
 	}
 }
 
@@ -173,16 +142,11 @@ func (w *Liveness) Silence() time.Duration {
 // Silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
 // goroutine may call it.
 func (w *Liveness) Silent() bool {
-	if !w.began.Load() || !w.asks {
+	if !w.began.Load() || !w.canProbe {
 		return false
 	}
 	o := w.shared.Liveness
-	return o.Limit != 0 && w.link.IsRead() && w.Silence() >= o.third()*3/2
-}
-
-// third is the time after which a silent peer is probed, and a limit on each probe.
-func (w *Liveness) third() time.Duration {
-	return w.shared.Liveness.third() << w.shared.patience.Load()
+	return o.Limit != 0 && w.link.IsRead() && w.Silence() >= o.probeAfter()*3/2
 }
 
 // heard returns when the last byte came, or a moment before that.
@@ -194,161 +158,71 @@ func (w *Liveness) heard() link.Instant {
 	return at - w.link.Transport.Silence()
 }
 
-// silence returns how long the peer has sent nothing while the link was read. If something has
-// come since the last probe began, that has been answered.
-func (w *Liveness) silence() time.Duration {
-	at := link.Now()
-	heard := w.heard()
-	if heard >= w.probed {
-		w.probes, w.deadline = 0, 0
+// hear returns the limits, once the silence knows what was heard last.
+func (w *Liveness) hear() limits {
+	l := w.limits()
+	if !w.silence.paused && w.silence.hear(w.heard(), l) {
+		w.shared.patience.Store(0)
+		l = w.limits()
 	}
-	if w.lesson&lessonAsked != 0 && heard > w.probed {
-		w.answered(time.Duration(uint32(heard.Milliseconds())-w.asked) * time.Millisecond)
-	}
-	silence := at - max(heard, w.from)
-	if limit := w.shared.Liveness.Limit; limit != 0 && silence >= limit {
-		w.lesson |= lessonPatient
-	}
-	return silence
+	return l
 }
 
-// tick is the timer's callback: it looks, probes, cuts the link or sets the timer again.
+// tick is the timer's callback: it looks, and does what the silence says.
 func (w *Liveness) tick() {
 	if w.link.Lost() || w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
-	asked := link.Instant(w.check.Swap(0)) // before paused, so that a Check during its hooks is left for the next tick
-	suspended, paused := w.woke(), w.paused()
-	checked := asked != 0
+	check := link.Instant(w.check.Swap(0)) // before paused: a Check during its hooks is left for the next tick
+	wall, at := w.shared.Liveness.Now().UnixNano(), link.Now()
+	paused := w.paused(at)
+	suspended := w.silence.wake(at, wall, paused, w.limits())
 	switch {
-	case (checked || suspended) && addressGone(w.link.Transport):
+	case (check != 0 || suspended) && addressGone(w.link.Transport):
 		w.link.Cut(errAddressGone)
-	case paused:
-		w.rest()
-	case w.asks:
-		w.judge(checked && w.heard() <= asked, suspended)
+	case paused || w.canProbe:
+		checked := check != 0 && !paused && w.heard() <= check // else it has been answered
+		w.act(w.silence.look(link.Now(), checked, suspended, w.hear()))
 	}
 }
 
-// hook calls a hook of Trace. If the hook ends its goroutine the link is cut, because nobody would watch it.
+// act does what the silence says.
+func (w *Liveness) act(a action) {
+	if a.kind == actProbe {
+		if !w.probe(a) {
+			return
+		}
+		a = w.silence.next(link.Now(), w.hear())
+	}
+	switch a.kind {
+	case actCut:
+		w.link.Cut(ErrSilent)
+	case actWait:
+		w.timer.Set(a.wait, w.tick)
+		if w.check.Load() != 0 { // Check may have set the timer to now just before
+			w.timer.Set(0, w.tick)
+		}
+	}
+}
+
+// hook calls a hook of Trace. If the hook ends its goroutine the link is cut, because it would no longer be
+// watched.
 func (w *Liveness) hook(name string, call func()) {
 	xsync.Guard(func() { w.shared.Time(name, w.link, call) },
 		func() { w.link.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)) })
 }
 
-// woke notes the time. It reports whether the machine was suspended since the last tick: then the
-// wall clock has gone further than the monotonic one, which stands still on most systems. The
-// time for which the process was stopped does not count for a probe.
-func (w *Liveness) woke() (suspended bool) {
-	wall, mono := w.shared.Liveness.Now().UnixNano(), link.Now()
-	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
-	w.wall, w.mono = wall, mono
-	if w.awaits() {
-		w.excuse(stopped(mono-w.half, pulse(w.third())))
-	}
-	return ahead > 2*time.Second
-}
-
-// excuse gives the peer more time for its answer, because the process was stopped.
-func (w *Liveness) excuse(stopped time.Duration) {
-	w.counted += stopped
-	if w.deadline != 0 {
-		w.deadline += stopped
-	}
-}
-
-// rest is a tick while nobody reads. There is no verdict.
-func (w *Liveness) rest() {
-	w.from, w.probes, w.deadline = w.mono, 0, 0
-	if w.asks && w.every() { // the server wants it whoever reads
-		if _, ok := w.probe(0, w.third(), false); !ok {
-			return
-		}
-	}
-	next := w.third()
-	if w.learns() { // as soon as somebody reads
-		next = pulse(w.shared.Liveness.third())
-	}
-	if w.watches() {
-		w.set(next)
-	}
-}
-
-// every reports whether a probe is due because of ProbeEvery.
-func (w *Liveness) every() bool {
-	every := w.shared.Liveness.ProbeEvery
-	return every != 0 && w.mono-w.probed >= every
-}
-
-// judge is a tick while the link is read.
-func (w *Liveness) judge(checked, suspended bool) {
-	silence := w.silence() // first, because an answer may change the limit
-	third, limited := w.third(), w.shared.Liveness.Limit != 0
-	// The timer may be late, by as much as the process or the page was stopped. So a verdict
-	// needs a third of the limit after each probe, too, and not the silence alone.
-	answerable := w.probes == 0 || w.mono-w.counted >= third
-	due := limited && silence >= third*time.Duration(w.probes+1) && answerable
-	switch {
-	case silence >= third*3 && w.probes >= 2 && answerable, w.deadline != 0 && w.mono >= w.deadline:
-		w.link.Cut(ErrSilent)
-		return
-	case suspended || checked || due || w.every() || w.learns():
-		limit := third
-		switch {
-		case checked && limited:
-			limit = min(w.shared.Liveness.third(), checkLimit)
-		case checked || suspended && !limited:
-			limit = checkLimit
-		}
-		if !w.ask(silence, limit, due, suspended || checked) {
-			return
-		}
-		silence = w.silence()
-		third = w.third()
-	}
-	if w.watches() || w.deadline != 0 { // else until the next Check
-		w.next(silence, third)
-	}
-}
-
-// next sets the timer to when there is something to do again.
-func (w *Liveness) next(silence, third time.Duration) {
-	next := third
-	if w.shared.Liveness.Limit != 0 {
-		next = third*time.Duration(w.probes+1) - silence
-	}
-	if w.probes > 0 {
-		next = max(next, w.counted+third-link.Now())
-	}
-	if w.deadline != 0 {
-		next = min(next, w.deadline-link.Now())
-	}
-	w.set(next)
-}
-
-// ask probes the peer, and counts the probe if it was due. It reports false if the link was lost. must is as in probe.
-func (w *Liveness) ask(silence, limit time.Duration, due, must bool) bool {
-	if due {
-		w.probes = min(w.probes+1, math.MaxInt8-1)
-	}
-	count := w.probes
-	asked, ok := w.probe(silence, limit, must)
-	if due && w.probes == count { // it was written, and not answered
-		w.counted = asked
-	}
-	return ok
-}
-
-// paused reports whether no goroutine reads. If a full inbox has not been read for long, it calls the hook for that.
-func (w *Liveness) paused() bool {
+// paused reports whether no goroutine reads at the time at. If a full inbox has not been read for long, it calls
+// the hook for that.
+func (w *Liveness) paused(at link.Instant) bool {
 	turn := w.link.Turn()
-	if turn.Does() != link.Blocked || uint32(turn) != w.seen {
-		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
+	if turn.Does() != link.Blocked || uint32(turn) != w.pauseTurn {
+		w.pauseTurn, w.pausedSince, w.pauseReported = uint32(turn), at, 0
 		return !w.link.IsRead()
 	}
-	if since, limit := w.mono-w.since, w.shared.Liveness.Limit; limit != 0 && since >= limit {
-		if since >= 2*w.reported {
-			w.reported = since
+	if since, limit := at-w.pausedSince, w.shared.Liveness.Limit; limit != 0 && since >= limit {
+		if since >= 2*w.pauseReported {
+			w.pauseReported = since
 			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })
 		}
 		if t := w.link.Transport; t != nil && t.HungUp() {
@@ -368,59 +242,26 @@ const mostPatience patience = 3
 // MostLimit is the largest limit on silence that can be doubled so often.
 const MostLimit = time.Duration(math.MaxInt64 >> mostPatience)
 
-// lesson is what one session has shown about the answers of its peer.
-type lesson uint8
-
-const (
-	lessonProbed  lesson = 1 << iota // the session was probed
-	lessonPatient                    // the session was silent for longer than the first limit
-	lessonSilent                     // the session has ended as silent
-	lessonAsked                      // Liveness.Probe has asked, and nothing has come since
-)
-
-// answered returns the patience after a probe that was answered after took: none if that was
-// within two thirds of the first limit.
-func (p patience) answered(took, first time.Duration) patience {
-	if took <= first/3*2 {
-		return 0
-	}
-	return p
-}
-
 // ended returns the patience after a session that was ready. A session that has ended otherwise
 // than as silent ends the row, unless it has lived by patience.
-func (p patience) ended(l lesson) patience {
+func (p patience) ended(e evidence) patience {
 	switch {
-	case l&(lessonProbed|lessonSilent) == lessonProbed|lessonSilent:
+	case e&(probedOnce|endedSilent) == probedOnce|endedSilent:
 		return min(p+1, mostPatience)
-	case l&lessonPatient != 0:
+	case e&outlastedLimit != 0:
 		return p
 	}
 	return 0
 }
 
-// learns reports whether the session is to be probed, whatever has come from the peer, to find out
-// whether the patience is still needed.
-func (w *Liveness) learns() bool {
-	return w.lesson&lessonProbed == 0 && w.shared.patience.Load() > 0
-}
-
-// answered learns from the answer to a probe, which came after took.
-func (w *Liveness) answered(took time.Duration) {
-	w.lesson &^= lessonAsked
-	if p := patience(w.shared.patience.Load()); p > 0 {
-		w.shared.patience.Store(uint32(p.answered(took, w.shared.Liveness.Limit)))
-	}
-}
-
-// Ended learns from the end of the session, which was ready, because of err. It is called after
+// Ended notes that the session, which was ready, has ended because of err. It is called after
 // Stop.
 func (w *Liveness) Ended(err error) {
 	if errors.Is(err, ErrSilent) {
-		w.lesson |= lessonSilent
+		w.silence.evidence |= endedSilent
 	}
 	if w.shared.Liveness.Limit != 0 {
 		p := patience(w.shared.patience.Load())
-		w.shared.patience.Store(uint32(p.ended(w.lesson)))
+		w.shared.patience.Store(uint32(p.ended(w.silence.evidence)))
 	}
 }

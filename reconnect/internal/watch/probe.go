@@ -23,7 +23,7 @@ type probing struct {
 
 	// Owned by the timer's callback.
 	end     link.Instant  // when the context ends
-	half    link.Instant  // the middle of the time for which the timer was set
+	midWait link.Instant  // the middle of the time for which the timer was set
 	stopped time.Duration // for which the process was stopped
 }
 
@@ -37,13 +37,13 @@ func (p *probing) begin(limit time.Duration) {
 func (p *probing) wait() {
 	at := link.Now()
 	d := min(p.end-at, p.pulse)
-	p.half = at + d/2
+	p.midWait = at + d/2
 	p.timer.Set(d, p.beat)
 }
 
 // beat is the timer's callback.
 func (p *probing) beat() {
-	stopped := stopped(link.Now()-p.half, p.pulse)
+	stopped := stopped(link.Now()-p.midWait, p.pulse)
 	p.stopped += stopped
 	if p.end += stopped; p.end > link.Now() {
 		p.wait()
@@ -60,66 +60,44 @@ func (p *probing) finish() time.Duration {
 	return p.stopped
 }
 
-// pulse is how long a timer is set at most, while an answer is awaited for limit.
-func pulse(limit time.Duration) time.Duration { return max(limit/8, 1) }
-
-// stopped returns for how long the process, or the page, was stopped while a timer ran; 0 if the
-// timer is late by less than about a pulse. sinceHalf is the time since the middle of the time for
-// which the timer was set. So the second half still counts, and the other goroutines get at least
-// half a pulse to read what has come meanwhile.
-func stopped(sinceHalf, pulse time.Duration) time.Duration {
-	if sinceHalf > pulse+pulse/2 {
-		return sinceHalf
-	}
-	return 0
-}
-
-// probe asks the peer for a sign of life, for at most limit after the hook. If must is
-// true, the peer has to answer in that time: a deadline is set, which a later probe neither moves nor outlives.
-// asked is when the peer was asked, after the hook, plus the time for which the process was stopped since.
-// probe reports false if the link was lost; a missing answer alone is no loss.
-func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.Instant, ok bool) {
+// probe carries out a probe. It reports false if the link was lost; a missing answer alone is no loss.
+func (w *Liveness) probe(a action) (ok bool) {
 	parent, release := xsync.Child(&w.link.Context)
 	defer release()
 	ctx, cancel := context.WithCancelCause(parent)
-	p := &probing{cancel: cancel, soon: limit <= checkLimit}
+	p := &probing{cancel: cancel, soon: a.answerWithin <= checkLimit}
 	w.probing.Store(p)
 	if w.timer.Stopped() || w.check.Load() != 0 && !p.soon { // perhaps before Stop or Check could cancel the probe
 		w.probing.Store(nil)
 		cancel(context.Canceled)
-		return link.Now(), true
+		w.silence.gaveWay(link.Now(), a)
+		return true
 	}
-	w.probed = w.mono
 	start := time.Now()
 	w.link.Life().Counts.Probes.Add(1)
-	w.hook("Trace.ProbeStart", func() { w.shared.Report.ProbeStart(w.link.Session, silence) })
+	w.hook("Trace.ProbeStart", func() { w.shared.Report.ProbeStart(w.link.Session, a.silence) })
 	w.link.HeldByWindow()
-	asked = link.Now()
-	if must && (w.deadline == 0 || asked+limit < w.deadline) {
-		w.deadline = asked + limit
-	}
-	if w.deadline != 0 {
-		limit = min(limit, w.deadline-asked)
-	}
+	asked := link.Now() // after the hook, which takes nothing of the peer's time
+	limit := w.silence.began(asked, a)
 	p.begin(limit)
 	err := w.askFor(ctx, p, limit)
 	w.probing.Store(nil)
 	timeout := ctx.Err() != nil
 	stopped := p.finish()
-	w.excuse(stopped)
-	if w.link.HeldByWindow() { // it was not written, and so it was no probe
-		w.probes, w.deadline = max(w.probes-1, 0), 0
+	w.silence.excuse(stopped)
+	if w.link.HeldByWindow() {
+		w.silence.held()
 	} else {
-		w.lesson |= lessonProbed
+		w.silence.wrote(asked+stopped, a)
 	}
 	w.hook("Trace.ProbeDone", func() { w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err) })
 	if err == nil || timeout || w.link.Life().Leaving.Load() {
-		return asked + stopped, true
+		return true
 	}
 	if !w.link.Lost() { // else Ping or a write has failed
 		w.link.Cut(err)
 	}
-	return asked, false
+	return false
 }
 
 // askFor asks for a sign of life, by Probe or else by a ping. ctx ends after limit.
@@ -128,10 +106,7 @@ func (w *Liveness) askFor(ctx context.Context, p *probing, limit time.Duration) 
 	if ask == nil {
 		return w.ping(ctx)
 	}
-	if w.lesson&lessonAsked == 0 {
-		w.lesson |= lessonAsked
-		w.asked = uint32(w.probed.Milliseconds())
-	}
+	w.silence.await()
 	write := func(m conn.Message) error { return w.link.WriteFirst(ctx, m) }
 	xsync.Guard(func() {
 		p.asks.Store(true)
@@ -152,8 +127,9 @@ func (w *Liveness) ping(ctx context.Context) error {
 	switch {
 	case err == nil:
 		w.Heard()
-		w.probes, w.deadline = 0, 0
-		w.answered(link.Now() - asked)
+		if w.silence.answered(link.Now()-asked, w.limits()) {
+			w.shared.patience.Store(0)
+		}
 		return nil
 	case ctx.Err() == nil && !w.link.Life().Leaving.Load():
 		w.link.Fail(err)

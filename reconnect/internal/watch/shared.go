@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Shared is what the watchers of all links of one Conn have in common: the options, and what they
@@ -21,31 +20,12 @@ type Shared struct {
 	stalls   atomic.Int32  // sessions in a row without data
 }
 
-// SlowAfter returns how long a function of the user's may take until SlowHandler reports it.
-func (s *Shared) SlowAfter() time.Duration {
-	if s.Liveness.Limit != 0 {
-		return s.Liveness.third()
-	}
-	return SlowAfter
-}
-
 // LivenessOptions are those of reconnect.Liveness, with their defaults. Neither duration is negative.
 type LivenessOptions struct {
 	Limit      time.Duration // zero means no limit
 	Probe      func(ctx context.Context, write func(conn.Message) error) error
 	ProbeEvery time.Duration    // zero means no probes but those that Limit needs
 	Now        func() time.Time // the wall clock
-}
-
-// third is a third of the limit on silence; without a limit, how often the peer is probed, or checkLimit.
-func (o *LivenessOptions) third() time.Duration {
-	switch {
-	case o.Limit != 0:
-		return max(o.Limit/3, 1)
-	case o.ProbeEvery != 0:
-		return o.ProbeEvery
-	}
-	return checkLimit
 }
 
 // StallOptions has the fields of reconnect.Stall.
@@ -67,14 +47,4 @@ type Report interface {
 	SlowHandler(session uint64, function string, since time.Duration)
 	Overdue(function string, since time.Duration)
 	Await(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
-}
-
-// StopTimer stops a timer, and waits for its callback, in which function may run. The hooks of r do not run in the
-// goroutine of the caller, which has more to do even if they end it.
-func StopTimer(r Report, t *xsync.Timer, function string) {
-	t.Stop()
-	if t.Calling() {
-		<-xsync.Go(func() { r.Await(xsync.Go(t.Wait).Done, function) }).Done
-	}
-	t.Wait()
 }

@@ -320,7 +320,7 @@ func stop(d time.Duration) func(*world) { return func(w *world) { w.late.Store(i
 func stopProbe(d time.Duration) func(*world) {
 	return func(w *world) {
 		p := w.liveness.probing.Load()
-		p.half -= d
+		p.midWait -= d
 		p.timer.Set(0, p.beat)
 	}
 }
