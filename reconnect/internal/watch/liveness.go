@@ -205,13 +205,6 @@ func (w *Liveness) act(a action) {
 	}
 }
 
-// hook calls a hook of Trace. If the hook ends its goroutine the link is cut, because it would no longer be
-// watched.
-func (w *Liveness) hook(name string, call func()) {
-	xsync.Guard(func() { w.shared.Time(name, w.link, call) },
-		func() { w.link.Cut(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned)) })
-}
-
 // paused reports whether no goroutine reads at the time at. If a full inbox has not been read for long, it calls
 // the hook for that.
 func (w *Liveness) paused(at link.Instant) bool {
@@ -223,7 +216,7 @@ func (w *Liveness) paused(at link.Instant) bool {
 	if since, limit := at-w.pausedSince, w.shared.Liveness.Limit; limit != 0 && since >= limit {
 		if since >= 2*w.pauseReported {
 			w.pauseReported = since
-			w.hook("Trace.Overdue", func() { w.shared.Report.Overdue("reader", since) })
+			w.shared.Time("Trace.Overdue", w.link, func() { w.shared.Report.Overdue("reader", since) })
 		}
 		if t := w.link.Transport; t != nil && t.HungUp() {
 			w.link.Cut(errHungUp)

@@ -75,7 +75,7 @@ func (w *Liveness) probe(a action) (ok bool) {
 	}
 	start := time.Now()
 	w.link.Life().Counts.Probes.Add(1)
-	w.hook("Trace.ProbeStart", func() { w.shared.Report.ProbeStart(w.link.Session, a.silence) })
+	w.shared.Time("Trace.ProbeStart", w.link, func() { w.shared.Report.ProbeStart(w.link.Session, a.silence) })
 	w.link.HeldByWindow()
 	asked := link.Now() // after the hook, which takes nothing of the peer's time
 	limit := w.silence.began(asked, a)
@@ -90,7 +90,9 @@ func (w *Liveness) probe(a action) (ok bool) {
 	} else {
 		w.silence.wrote(asked+stopped, a)
 	}
-	w.hook("Trace.ProbeDone", func() { w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err) })
+	w.shared.Time("Trace.ProbeDone", w.link, func() {
+		w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err)
+	})
 	if err == nil || timeout || w.link.Life().Leaving.Load() {
 		return true
 	}
