@@ -170,6 +170,24 @@ func TestWhatIsBesideTheConnsIsShown(t *testing.T) {
 	})
 }
 
+// A request for one Conn whose ID no Conn has, or can have, does not get the list instead.
+func TestUnknownConnIsNotFound(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		for _, id := range []string{"2", "0", "-1", "x", "", "99999999999999999999", "1 "} {
+			query := "?conn=" + url.QueryEscape(id)
+			page := get(s.page, "/"+query)
+			require.Equal(t, http.StatusNotFound, page.Code, query)
+			require.Contains(t, page.Body.String(), "There is no such connection", query)
+			require.Contains(t, page.Body.String(), `<a href="?">All connections</a>`, query)
+			require.NotContains(t, page.Body.String(), `id="conns"`, query)
+			data := get(s.page, "/"+query+"&json")
+			require.Equal(t, http.StatusNotFound, data.Code, query)
+			require.Contains(t, data.Body.String(), "no such connection: ?json has the list", query)
+		}
+	})
+}
+
 // A function of the program that hangs does not keep anybody from looking at one Conn.
 func TestThePageOfOneConnAsksForNoValues(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {

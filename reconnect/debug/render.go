@@ -90,7 +90,8 @@ func (s *sessionInfo) Class() string {
 // query is the query of a request.
 type query struct {
 	show string // a condition, or the line of a connInfo; "": all
-	conn uint64 // ID, or 0 for the list
+	one  bool   // one Conn is asked for, not the list
+	conn uint64 // its ID, or 0 if no Conn can have the ID in the query
 	all  bool
 	json bool
 	raw  string // the whole query
@@ -99,8 +100,13 @@ type query struct {
 // parseQuery returns the query of r, without what it does not know.
 func parseQuery(r *http.Request) *query {
 	values := r.URL.Query()
-	q := &query{show: values.Get("show"), all: values.Has("all"), json: values.Has("json"), raw: r.URL.RawQuery}
-	q.conn, _ = strconv.ParseUint(values.Get("conn"), 10, 64)
+	q := &query{
+		show: values.Get("show"), one: values.Has("conn"), all: values.Has("all"), json: values.Has("json"),
+		raw: r.URL.RawQuery,
+	}
+	if id, err := strconv.ParseUint(values.Get("conn"), 10, 64); err == nil {
+		q.conn = id
+	}
 	return q
 }
 
@@ -109,7 +115,7 @@ func (q *query) link(word string) string { return "?" + strings.TrimPrefix(q.raw
 
 // finds reports whether q asks for c.
 func (q *query) finds(c *connInfo) bool {
-	if q.conn != 0 {
+	if q.one {
 		return c.ID == q.conn
 	}
 	return q.show == "" || q.show == c.Condition || q.show == c.line
@@ -134,7 +140,7 @@ func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
 	v := &view{
 		Snapshot: s, Heading: s.Title, Lines: s.About, Show: q.show, Hidden: s.Found - len(s.Conns),
-		All: q.link("all"), JSON: q.link("json"), Detail: q.conn != 0, Boot: p.boot,
+		All: q.link("all"), JSON: q.link("json"), Detail: q.one, Boot: p.boot,
 	}
 	if len(s.About) > aboutShown {
 		v.Lines = s.About[:aboutShown]
@@ -175,8 +181,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) serveJSON(w http.ResponseWriter, q *query) {
 	s := p.snapshot(q, time.Now())
-	if q.conn != 0 && s.Found == 0 {
-		http.Error(w, "there is no such connection", http.StatusNotFound)
+	if q.one && s.Found == 0 {
+		http.Error(w, "there is no such connection: ?json has the list", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

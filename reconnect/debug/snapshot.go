@@ -196,7 +196,7 @@ func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 		}
 	}
 	s.Counts = countsInfo{len(conns), n[rankEnded], n[rankAway], n[rankFlapping], n[rankReady], n[rankClosed]}
-	if q.conn == 0 || q.json { // the page of one Conn does not show them
+	if !q.one || q.json { // the page of one Conn does not show them
 		s.Gates, s.Breakers, s.Values = p.others(now)
 	}
 	return s
@@ -262,7 +262,7 @@ func (c *connInfo) addPast(q *query, now time.Time) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if q.conn != 0 || !q.json {
+	if q.one || !q.json {
 		c.Sessions = slices.Clone(w.sessions)
 	}
 	for i := range c.Sessions {
@@ -270,7 +270,7 @@ func (c *connInfo) addPast(q *query, now time.Time) {
 			s.Up = seconds(max(now.UnixNano()-s.ready, 1))
 		}
 	}
-	if q.conn != 0 {
+	if q.one {
 		for i := range w.events {
 			c.Events = append(c.Events, w.events[i].public())
 		}
