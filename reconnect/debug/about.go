@@ -21,6 +21,7 @@ type aboutInfo struct {
 	Next      time.Time `json:"next,omitzero"`
 	By        string    `json:"by,omitempty"`
 	Query     string    `json:"query"`
+	More      int       `json:"more,omitempty"` // as in gateInfo, but Conns
 
 	rank int // of the Conns
 }
@@ -35,7 +36,7 @@ const (
 const aboutShown = 8
 
 // lines returns the lines above the rows, those of the worst condition first, and of these the one with the
-// most Conns. It sets the line of each Conn in trouble.
+// most Conns. The last one counts the Conns of those beyond aboutShown. It sets the line of each Conn in trouble.
 func lines(conns []*connInfo) []aboutInfo {
 	probes := map[string]string{} // by server: why the last probe of a gate failed
 	for _, c := range conns {
@@ -67,6 +68,12 @@ func lines(conns []*connInfo) []aboutInfo {
 	slices.SortFunc(all, func(a, b aboutInfo) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.Conns, a.Conns), cmp.Compare(a.Query, b.Query))
 	})
+	if len(all) > aboutShown {
+		for _, l := range all[aboutShown:] {
+			all[aboutShown-1].More += l.Conns
+		}
+		all = all[:aboutShown:aboutShown]
+	}
 	return all
 }
 

@@ -202,8 +202,11 @@ func TestLinesAreCut(t *testing.T) {
 		said := s.said()
 		require.Len(t, said, 9)
 		require.Equal(t, "8 for other reasons", said[8])
-		about := s.snapshot("").About
-		require.Len(t, about, 12)
+		got := s.snapshot("")
+		require.Len(t, got.About, 8)
+		require.Equal(t, 8, got.About[7].More)
+		const left = "show=away+feed-11.example%3A443+refused"
+		require.Equal(t, 2, s.snapshot(left).Found, "a line that is not listed still leads to its Conns")
 	})
 }
 

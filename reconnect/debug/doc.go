@@ -7,7 +7,7 @@
 //	page.Register("feed", feed, nil) // a reconnect.Conn
 //	url, err := page.Listen(":6060") // on 127.0.0.1; or mount the page, an http.Handler, where you like
 //
-// If clients reach it through anything that forwards TCP, set Options.Token: see Access below.
+// Behind anything that forwards TCP, set Options.Token: see Access below.
 //
 // Only what was registered is shown. The page updates itself every second, except while its tab is hidden;
 // without JavaScript it reloads every 5 s.
@@ -22,8 +22,7 @@
 // that are away, flapping, ready and closed. The page shows the fields of each (a conn below), how each of its
 // last 32 sessions ended, and, on a separate page, its last 64 events.
 //
-// A session at an address that the server advised, or at a URL that Prepare has set, may have another host than
-// the endpoint shown.
+// A session at an advised address, or at a URL from Prepare, may have another host than the endpoint shown.
 //
 // The kinds of events are named for the hooks of [reconnect.Trace]:
 //
@@ -31,7 +30,7 @@
 //	session_start session_ready session_done  rotate_start rotate_done rotate_failed
 //	wait kicked  probe_done probe_failed  slow_handler overdue  end
 //
-// Consecutive answered probes are one event. The end of a wait is an event only if the wait was cut short.
+// Consecutive answered probes are one event. The end of a wait is an event only if it was cut short.
 //
 // # JSON
 //
@@ -43,7 +42,7 @@
 //	snapshot
 //		time title
 //		counts      of all Conns: a counts
-//		about       what is wrong, the worst first: a list of about
+//		about       up to 8 lines of what is wrong, the worst first: a list of about
 //		totals      the sums over all Conns: a stats; they fall when a Conn is forgotten
 //		found       how many Conns the query has found
 //		conns       the worst hundred of these, or all with ?all: a list of conn
@@ -69,6 +68,7 @@
 //		next? by?      of the first of their next dials, or with gate the next probe: when it begins, and the name
 //		               of its Conn
 //		query          for the page with their rows
+//		more?          Conns of the lines left out; only in the last line
 //	conn
 //		id              names the Conn for as long as the Page lives
 //		name            as registered

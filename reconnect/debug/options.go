@@ -46,7 +46,7 @@ func (o *Options) withDefaults() *Options {
 
 // ConnOptions are the options of [Page.Register]. A nil *ConnOptions is fine.
 type ConnOptions struct {
-	// Subscriptions returns how many subscriptions are wanted and how many are held, as in
+	// Subscriptions returns how many subscriptions are wanted and held, as in
 	//
 	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
 	//

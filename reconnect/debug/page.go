@@ -171,8 +171,8 @@ func (p *Page) RegisterBreaker(name string, b *budget.Breaker) (unregister func(
 }
 
 // RegisterValues shows a group of values, such as the number of members of a chat room, until unregister is
-// called. values is called whenever the group is shown, possibly by several goroutines at the same time, and
-// the page waits for it. The first 32 values are shown. values must not be nil.
+// called. values is called whenever the group is shown, possibly concurrently, and the page waits for it. The
+// first 32 values are shown. values must not be nil.
 func (p *Page) RegisterValues(name string, values func() []Value) (unregister func()) {
 	return register(p, &p.groups, name, values)
 }

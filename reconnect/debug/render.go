@@ -125,28 +125,20 @@ func (q *query) finds(c *connInfo) bool {
 type view struct {
 	*Snapshot
 	Heading   string
-	Lines     []aboutInfo // those of About that are shown
-	More      int         // Conns of the others
-	Show      string      // of the query
-	Hidden    int         // Conns that were found and are not shown
-	All, JSON string      // the queries for all Conns and for JSON
-	Detail    bool        // one Conn is asked for
-	Boot      string      // differs between two Pages, whose Conns have the same IDs
-	One       *connInfo   // or nil if there is no such Conn
+	Show      string    // of the query
+	Hidden    int       // Conns that were found and are not shown
+	All, JSON string    // the queries for all Conns and for JSON
+	Detail    bool      // one Conn is asked for
+	Boot      string    // differs between two Pages, whose Conns have the same IDs
+	One       *connInfo // or nil if there is no such Conn
 }
 
 // view returns what q asks for.
 func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
 	v := &view{
-		Snapshot: s, Heading: s.Title, Lines: s.About, Show: q.show, Hidden: s.Found - len(s.Conns),
+		Snapshot: s, Heading: s.Title, Show: q.show, Hidden: s.Found - len(s.Conns),
 		All: q.link("all"), JSON: q.link("json"), Detail: q.one, Boot: p.boot,
-	}
-	if len(s.About) > aboutShown {
-		v.Lines = s.About[:aboutShown]
-		for _, line := range s.About[aboutShown:] {
-			v.More += line.Conns
-		}
 	}
 	if v.Detail && s.Found > 0 {
 		v.One, v.Heading = &s.Conns[0], s.Conns[0].Name+" - "+s.Title
