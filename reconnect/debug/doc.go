@@ -18,7 +18,7 @@
 // server for the same reason, such as "9 away from feed.example:443 for 15 min: connection refused". After
 // eight lines, one more counts all others.
 //
-// Below are the worst hundred Conns, or all with ?all: first those that have ended by themselves, then those
+// Below are the worst hundred Conns, or 4000 with ?all: first those that have ended by themselves, then those
 // that are away, flapping, ready and closed. The page shows the fields of each (a conn below), how each of its
 // last 32 sessions ended, and, on a separate page, its last 64 events.
 //
@@ -45,7 +45,7 @@
 //		about       up to 8 lines of what is wrong, the worst first: a list of about
 //		totals      the sums over all Conns: a stats; they fall when a Conn is forgotten
 //		found       how many Conns the query has found
-//		conns       the worst hundred of these, or all with ?all: a list of conn
+//		conns       the worst hundred of these, or 4000 with ?all: a list of conn
 //		gates       up to 64 lines of gates, the worst first: a list of gate
 //		breakers    in the order of registration: a list of breaker
 //		values      likewise: a list of group

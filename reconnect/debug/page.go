@@ -22,7 +22,7 @@ import (
 // A query selects:
 //
 //	show=WORD    only the Conns that are ended, away, flapping, ready or closed
-//	all          all of these, not just the worst hundred
+//	all          the worst 4000 of these, not just the worst hundred
 //	conn=ID      one Conn, with its sessions and its events
 //	json         a Snapshot as JSON
 //	token=TOKEN  see Options.Token

@@ -273,7 +273,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A page shows a hundred of ten thousand. To find them is cheap.
+// A page shows a hundred of ten thousand, or 4000 if all are requested. To find them is cheap.
 func TestTenThousandConnsAreCheap(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		conns := crowd(t, s.page, 10000)
@@ -288,6 +288,11 @@ func TestTenThousandConnsAreCheap(t *testing.T) {
 		require.Contains(t, body, `<a href="?show=away&amp;all">Show all</a>`)
 		require.NotContains(t, get(s.page, "/?show=away&all").Body.String(), "not shown")
 		require.Less(t, len(body), 300_000)
+		got = s.snapshot("all")
+		require.Equal(t, []int{10000, 4000}, []int{got.Found, len(got.Conns)})
+		all := get(s.page, "/?all").Body.String()
+		require.Equal(t, 4000, strings.Count(all, `<th scope="row"><a href="?conn=`))
+		require.Contains(t, all, "The worst 4,000 of 10,000: 6,000 are not shown.</p>")
 		t.Logf("a page has %d bytes and allocates %d", len(body), page)
 		if !raceEnabled {
 			require.Less(t, page, uint64(20<<20))

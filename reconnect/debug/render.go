@@ -127,7 +127,7 @@ type view struct {
 	Heading   string
 	Show      string    // of the query
 	Hidden    int       // Conns that were found and are not shown
-	All, JSON string    // the queries for all Conns and for JSON
+	All, JSON string    // the queries for all Conns, or "" if it is this one, and for JSON
 	Detail    bool      // one Conn is asked for
 	Boot      string    // differs between two Pages, whose Conns have the same IDs
 	One       *connInfo // or nil if there is no such Conn
@@ -138,7 +138,10 @@ func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
 	v := &view{
 		Snapshot: s, Heading: s.Title, Show: q.show, Hidden: s.Found - len(s.Conns),
-		All: q.link("all"), JSON: q.link("json"), Detail: q.one, Boot: p.boot,
+		JSON: q.link("json"), Detail: q.one, Boot: p.boot,
+	}
+	if !q.all {
+		v.All = q.link("all")
 	}
 	if v.Detail && s.Found > 0 {
 		v.One, v.Heading = &s.Conns[0], s.Conns[0].Name+" - "+s.Title

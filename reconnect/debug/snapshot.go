@@ -156,6 +156,7 @@ type countsInfo struct {
 
 const (
 	rowsShown   = 100
+	allShown    = 4000 // rows with ?all
 	linesShown  = 64
 	valuesShown = 32
 )
@@ -182,6 +183,10 @@ func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 	s := &Snapshot{
 		Time: now, Title: p.o.Title, About: lines(conns), Totals: new(statsInfo), Conns: []connInfo{},
 	}
+	rows := rowsShown
+	if q.all {
+		rows = allShown
+	}
 	var n [len(conditions)]int
 	for _, c := range conns {
 		n[c.rank]++
@@ -190,7 +195,7 @@ func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 			continue
 		}
 		s.Found++
-		if q.all || len(s.Conns) < rowsShown {
+		if len(s.Conns) < rows {
 			c.addPast(q, now)
 			s.Conns = append(s.Conns, *c)
 		}
