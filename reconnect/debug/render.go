@@ -66,7 +66,7 @@ func breaks(s string) template.HTML {
 // Badge returns the class of the badge that shows the state.
 func (c *connInfo) Badge() string {
 	switch {
-	case c.Condition == "ended", c.State == "waiting" && c.Verdict != "retry":
+	case c.Condition == "ended", c.State == "waiting" && (c.Verdict == "slow" || c.Verdict == "stop"):
 		return "away"
 	case c.State == "ready", c.State == "closed":
 		return c.State

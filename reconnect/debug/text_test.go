@@ -47,6 +47,17 @@ func TestPushKeepsTheNewest(t *testing.T) {
 	require.Equal(t, 4, cap(list))
 }
 
+// Red is for what does not pass by itself. After a rejection of credentials or an overload a retry follows.
+func TestBadgeIsRedForSlowAndStop(t *testing.T) {
+	for verdict, want := range map[string]string{
+		"": "waiting", "retry": "waiting", "refresh": "waiting", "overload": "waiting", "slow": "away", "stop": "away",
+	} {
+		require.Equal(t, want, (&connInfo{Condition: "away", State: "waiting", Verdict: verdict}).Badge(), verdict)
+	}
+	require.Equal(t, "away", (&connInfo{Condition: "ended", State: "closed"}).Badge())
+	require.Equal(t, "waiting", (&connInfo{Condition: "away", State: "connecting", Verdict: "slow"}).Badge())
+}
+
 func TestEachSessionHasAClass(t *testing.T) {
 	for want, x := range map[string]sessionInfo{
 		"lost": {Up: 1}, "failed": {}, "planned": {Up: 1, Planned: true}, "now": {Up: 1, Live: true},
