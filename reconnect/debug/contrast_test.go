@@ -53,7 +53,7 @@ func TestTheContrastIsHigh(t *testing.T) {
 		}
 	}
 	require.Greater(t, texts, 40)
-	require.Equal(t, 8, cells)
+	require.Equal(t, 10, cells)
 }
 
 // rootColors returns the colors of each block :root, by the name of the variable.

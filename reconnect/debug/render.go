@@ -77,6 +77,8 @@ func (c *connInfo) Badge() string {
 // Class returns the class of the session in the row of its Conn.
 func (s *sessionInfo) Class() string {
 	switch {
+	case s.Live && s.Up == 0:
+		return "opening"
 	case s.Up == 0:
 		return "failed"
 	case s.Live:

@@ -64,7 +64,7 @@ func TestEachSessionHasAClass(t *testing.T) {
 	} {
 		require.Equal(t, want, x.Class())
 	}
-	require.Equal(t, "failed", (&sessionInfo{Live: true}).Class(), "it opens")
+	require.Equal(t, "opening", (&sessionInfo{Live: true}).Class())
 }
 
 // A query that cannot be understood finds nothing.

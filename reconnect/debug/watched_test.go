@@ -75,6 +75,7 @@ func TestASessionThatOpensIsNotUp(t *testing.T) {
 		s.accept()
 		time.Sleep(time.Second)
 		require.Equal(t, []any{true, seconds(0)}, []any{s.one().Sessions[0].Live, s.one().Sessions[0].Up})
+		require.Contains(t, get(s.page, "/").Body.String(), `<i class="opening"></i>`)
 		time.Sleep(3 * time.Second)
 		require.Equal(t, seconds(time.Second), s.one().Sessions[0].Up)
 	})
