@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,6 @@ type query struct {
 	conn uint64 // its ID, or 0 if no Conn can have the ID in the query
 	all  bool
 	json bool
-	raw  string // the whole query
 }
 
 // parseQuery returns the query of r, without what it does not know.
@@ -104,7 +104,6 @@ func parseQuery(r *http.Request) *query {
 	values := r.URL.Query()
 	q := &query{
 		show: values.Get("show"), one: values.Has("conn"), all: values.Has("all"), json: values.Has("json"),
-		raw: r.URL.RawQuery,
 	}
 	if id, err := strconv.ParseUint(values.Get("conn"), 10, 64); err == nil {
 		q.conn = id
@@ -112,8 +111,21 @@ func parseQuery(r *http.Request) *query {
 	return q
 }
 
-// link returns q with another word, as a link.
-func (q *query) link(word string) string { return "?" + strings.TrimPrefix(q.raw+"&"+word, "&") }
+// link returns q with another word, as a link. It has nothing else of the request's query, such as a token that
+// the Page does not require.
+func (q *query) link(word string) string {
+	var words []string
+	if q.show != "" {
+		words = append(words, "show="+url.QueryEscape(q.show))
+	}
+	if q.one {
+		words = append(words, "conn="+strconv.FormatUint(q.conn, 10))
+	}
+	if q.all {
+		words = append(words, "all")
+	}
+	return "?" + strings.Join(append(words, word), "&")
+}
 
 // finds reports whether q asks for c.
 func (q *query) finds(c *connInfo) bool {

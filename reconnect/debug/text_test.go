@@ -67,6 +67,15 @@ func TestEachSessionHasAClass(t *testing.T) {
 	require.Equal(t, "opening", (&sessionInfo{Live: true}).Class())
 }
 
+func TestLinksHaveKnownParametersOnly(t *testing.T) {
+	p := newPage(t, nil)
+	body := get(p, "/?show=away+%26&token=planted-secret&utm=planted-secret&all").Body.String()
+	require.Contains(t, body, `<a href="?show=away&#43;%26&amp;all&amp;json">JSON</a>`)
+	require.NotContains(t, body, "planted-secret")
+	require.Contains(t, get(p, "/?conn=7&x=y").Body.String(), `<a href="?conn=7&amp;json">JSON</a>`)
+	require.Contains(t, get(p, "/?x=y").Body.String(), `<a href="?json">JSON</a>`)
+}
+
 // A query that cannot be understood finds nothing.
 func FuzzParseQuery(f *testing.F) {
 	for _, s := range []string{
