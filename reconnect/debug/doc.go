@@ -72,7 +72,7 @@
 //	conn
 //		id              names the Conn for as long as the Page lives
 //		name            as registered
-//		endpoint?       Conn.Endpoint at Register, or the result of Options.Endpoint
+//		endpoint?       Conn.Endpoint at Register, or from Options.Endpoint
 //		condition       ended, away, flapping, ready or closed
 //		state           connecting, opening, ready, waiting or closed
 //		at_gate?        it waits at the gate
@@ -85,7 +85,7 @@
 //		next?           while the Conn waits: when the next dial begins
 //		probe?          while the Conn waits for one: a probe
 //		verdict?        on the last failure: retry, overload, refresh, slow or stop
-//		cause?          why the last dial failed or the last session ended: a cause
+//		cause?          why the last dial failed or session was lost, except in rotations: a cause
 //		lost?           ready sessions that were lost within the last 5 min, of the last 32
 //		lost_more?      there were more sessions within this time
 //		round_trip?     of the last probe that was answered

@@ -38,7 +38,8 @@ type watched struct {
 	away      int64         // since when no session is ready, or 0
 	closed    int64         // when it ended, or 0
 	failed    bool          // it has ended by itself
-	last      *causeInfo    // why the last dial failed or the last session ended, or nil
+	last      *causeInfo    // why the last dial failed or session was lost, except in rotations, or nil
+	before    *causeInfo    // last until a rotation closed the session first
 	roundTrip time.Duration // of the last probe that was answered, or 0
 	failing   *rotationInfo // dials that failed since a rotation began or a session was ready, or nil
 }
@@ -148,7 +149,7 @@ func (w *watched) done(ok, failed *kind, e event, err error) {
 		if w.last != nil && w.last.Text == c.Text {
 			c.Text = w.last.Text // which saves memory while an outage lasts
 		}
-		if failed == dialFailed || failed == waitLogin {
+		if (failed == dialFailed || failed == waitLogin) && w.away != 0 { // not for a rotation
 			w.last = c
 		}
 	}
@@ -235,6 +236,9 @@ func (w *watched) sessionReady(r *reconnect.Session) {
 		}
 	}
 	w.newest, w.away, w.failing = max(w.newest, r.Number), 0, nil
+	if w.last != nil && w.last.Reason == backoff.ReasonRotated.String() {
+		w.last = w.before
+	}
 	w.note(event{at: at, kind: sessionReady, session: r.Number})
 }
 
@@ -260,7 +264,12 @@ func (w *watched) sessionDone(d reconnect.SessionDone) {
 	if d.Session == w.newest {
 		w.away = e.at
 	}
-	w.last = e.cause
+	switch {
+	case d.Planned && d.Session == w.newest: // see OverlapBreakFirst
+		w.before, w.last = w.last, e.cause
+	case !d.Planned && (d.Ready > 0 || w.away != 0): // not for a rotation
+		w.last = e.cause
+	}
 	w.note(e)
 }
 
@@ -302,10 +311,14 @@ func (w *watched) rank(state reconnect.State, now time.Time) (rank int, key int6
 	if lost, _ := w.lost(now); lost >= flaps {
 		return rankFlapping, -int64(lost)
 	}
-	if w.last == nil || w.last.Reason == backoff.ReasonRotated.String() {
-		return rankReady, 0
+	var failure int64
+	if w.last != nil {
+		failure = w.last.Time.UnixNano()
 	}
-	return rankReady, -w.last.Time.UnixNano()
+	if w.failing != nil {
+		failure = max(failure, w.failing.Since.UnixNano())
+	}
+	return rankReady, -failure
 }
 
 const (

@@ -356,6 +356,64 @@ func TestFailingRotationShows(t *testing.T) {
 	})
 }
 
+// What happens to a rotation, which has fields and events of its own, does not hide why the last session was lost.
+func TestRotationKeepsLastCause(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 3 {
+				return errLost
+			}
+			return nil
+		}})
+		s.page.Register("feed", c, nil)
+		s.accept().Fail(&conn.CloseError{Code: 1012})
+		s.accept()
+		lost := s.one().Cause
+		require.Equal(t, "close_restart", lost.Reason)
+		time.Sleep(time.Minute)
+		c.Rotate(2, reconnect.Advice{})
+		s.refuse(syscall.ECONNREFUSED)
+		require.Equal(t, lost, s.one().Cause, "a dial has failed")
+		require.Equal(t, "refused", s.one().Rotation.Reason)
+		_, key := s.page.conns[1].rank(reconnect.StateReady, time.Now())
+		require.Equal(t, -s.one().Rotation.Since.UnixNano(), key, "it ranks by its last failure")
+		s.accept()
+		require.Equal(t, lost, s.one().Cause, "the next session was not ready")
+		s.accept()
+		time.Sleep(time.Minute)
+		got := s.one()
+		require.Equal(t, []any{"rotated", "close_restart"}, []any{got.Sessions[1].Reason, got.Cause.Reason})
+
+		c.Rotate(4, reconnect.Advice{})
+		synctest.Wait()
+		s.accept().Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, "other", s.one().Cause.Reason, "the replacement was lost")
+		s.refuse(syscall.ECONNREFUSED)
+		require.Equal(t, "refused", s.one().Cause.Reason, "without a session")
+	})
+}
+
+// A rotation that closes the session first is the cause until the next session is ready.
+func TestBreakFirstIsCauseUntilReady(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapBreakFirst}})
+		s.page.Register("feed", c, nil)
+		s.accept().Fail(errLost)
+		for n := range uint64(2) {
+			s.accept()
+			require.Equal(t, "other", s.one().Cause.Reason)
+			time.Sleep(time.Minute)
+			c.Rotate(n+2, reconnect.Advice{})
+			synctest.Wait()
+			require.Equal(t, []any{"away", "rotated"}, []any{s.one().Condition, s.one().Cause.Reason})
+		}
+		s.refuse(syscall.ECONNREFUSED)
+		s.accept()
+		require.Equal(t, "refused", s.one().Cause.Reason)
+	})
+}
+
 // Redial is for a session that is broken. It is a loss, as Seam.Planned says.
 func TestARedialIsALoss(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
@@ -402,7 +460,7 @@ func TestALossIsALossThoughTheNextSessionIsReadyBeforeItIsReported(t *testing.T)
 		time.Sleep(time.Second)
 		s.accept()
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, s.one().Lost)
+		require.Equal(t, []any{1, "other"}, []any{s.one().Lost, s.one().Cause.Reason})
 	})
 }
 
