@@ -23,8 +23,12 @@ type aboutInfo struct {
 	Query     string    `json:"query"`
 	More      int       `json:"more,omitempty"` // as in gateInfo, but Conns
 
-	rank int // of the Conns
+	rank   int  // of the Conns
+	probed bool // Next and By are those of a gate's next probe
 }
+
+// Probing reports whether the next probe of a gate is in progress.
+func (l *aboutInfo) Probing() bool { return l.probed && l.Next.IsZero() }
 
 // The causes of a Conn that are not those of a causeInfo.
 const (
@@ -116,8 +120,8 @@ func (l *aboutInfo) add(c *connInfo) {
 		if !c.Next.IsZero() && (l.Next.IsZero() || c.Next.Before(l.Next)) {
 			l.Next, l.By = c.Next, c.Name
 		}
-	case p != nil && (l.By == "" || p.Next.Before(l.Next)): // a zero Next means that the probe is in progress
-		l.Next, l.By, l.Error = p.Next, p.By, p.Text
+	case p != nil && (!l.probed || p.Next.Before(l.Next)): // a zero Next means that the probe is in progress
+		l.probed, l.Next, l.By, l.Error = true, p.Next, p.By, p.Text
 	}
 	if !c.AwaySince.IsZero() && (l.Since.IsZero() || c.AwaySince.Before(l.Since)) {
 		l.Since = c.AwaySince

@@ -173,6 +173,33 @@ func TestGatesForOneServerAreOneLine(t *testing.T) {
 	})
 }
 
+// Conns without a name have the next probe of all in their line, too, though no name.
+func TestGatesOfUnnamedConnsShowFirstProbe(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		for _, wait := range []time.Duration{time.Hour, 2 * time.Hour} {
+			g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(wait)})
+			require.NoError(t, err)
+			for range 2 {
+				c, err := reconnect.New(to{"wss://feed.example/v1", syscall.ECONNREFUSED}, &reconnect.Options{
+					OnMessage: func(context.Context, reconnect.Message) {},
+					Run:       reconnect.RunOptions{Host: "feed.example:443", Gate: g, Policy: every(10 * time.Second)},
+				})
+				require.NoError(t, err)
+				t.Cleanup(func() { c.Close(); <-c.Done() })
+				s.page.Register("", c, nil)
+			}
+			time.Sleep(time.Minute)
+		}
+		about := s.snapshot("").About
+		require.Len(t, about, 1)
+		require.Equal(t, []any{"gate", 4, ""}, []any{about[0].Cause, about[0].Conns, about[0].By})
+		require.Less(t, time.Until(about[0].Next), time.Hour)
+		require.Regexp(t, `^4 at the gate for .* for 2 min, next dial in 58 min: connection refused$`, s.said()[0])
+		time.Sleep(time.Until(about[0].Next) + time.Millisecond)
+		require.Regexp(t, `^\d at the gate for .* for 1 h 0 min, dialed now: connection refused$`, s.said()[0])
+	})
+}
+
 func TestALineForOneThatWaitsAtAGate(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.page.Register("feed", s.open(reconnect.Options{Run: reconnect.RunOptions{Host: "host", Gate: closedGate{}}}), nil)

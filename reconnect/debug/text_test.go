@@ -50,7 +50,8 @@ func TestPushKeepsTheNewest(t *testing.T) {
 // Red is for what does not pass by itself. After a rejection of credentials or an overload a retry follows.
 func TestBadgeIsRedForSlowAndStop(t *testing.T) {
 	for verdict, want := range map[string]string{
-		"": "waiting", "retry": "waiting", "refresh": "waiting", "overload": "waiting", "slow": "away", "stop": "away",
+		"": "waiting", "retry": "waiting", "refresh": "waiting", "overload": "waiting",
+		"slow": "away", "stop": "away",
 	} {
 		require.Equal(t, want, (&connInfo{Condition: "away", State: "waiting", Verdict: verdict}).Badge(), verdict)
 	}
