@@ -13,10 +13,11 @@
   // show replaces the content. The focus and the position of the list of gates stay.
   function show(main) {
     const old = document.querySelector("main"), top = old.querySelector(".gates")?.scrollTop;
-    const focus = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    const active = old.contains(document.activeElement) ? document.activeElement : null, href = active?.getAttribute("href");
+    const focus = active?.matches(".gates") ? ".gates" : href && 'a[href="' + CSS.escape(href) + '"]';
     old.replaceWith(main);
     if (top) main.querySelector(".gates")?.scrollTo(0, top);
-    if (focus) main.querySelector('a[href="' + CSS.escape(focus) + '"]')?.focus({ preventScroll: true });
+    if (focus) main.querySelector(focus)?.focus({ preventScroll: true });
   }
 
   // update loads the page every second, and at most a tenth of the time, but at least every 10 s. A page that is

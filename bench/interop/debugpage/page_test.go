@@ -14,6 +14,8 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/debug"
 )
 
@@ -184,6 +186,28 @@ func TestSelectedTextStays(t *testing.T) {
 	tab.Wait(t, `document.getElementById("live").textContent === "not live while text is selected"`)
 	tab.Eval(t, `getSelection().removeAllRanges()`, nil)
 	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	require.Empty(t, tab.Problems())
+}
+
+// The list of gates, which is scrolled by keys, keeps the focus when the page is updated.
+func TestGatesKeepFocus(t *testing.T) {
+	p := start(t)
+	gate, err := budget.NewGate(nil)
+	require.NoError(t, err)
+	p.page.RegisterGate("venues", gate)
+	for i := range 50 {
+		done, err := gate.Acquire(t.Context(), fmt.Sprintf("host-%d:1", i))
+		require.NoError(t, err)
+		done(backoff.Verdict{})
+	}
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	var focused bool
+	tab.Eval(t, `(() => { window.before = document.querySelector(".gates"); before.focus(); before.scrollTo(0, 40)
+		return document.activeElement === before })()`, &focused)
+	require.True(t, focused)
+	tab.Wait(t, `!before.isConnected`)
+	tab.Wait(t, `document.activeElement.matches(".gates") && document.activeElement.scrollTop === 40`)
 	require.Empty(t, tab.Problems())
 }
 
