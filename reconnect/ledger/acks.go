@@ -46,7 +46,7 @@ func (l *Ledger) ackable(number, seq uint64) (counts bool, err error) {
 	case number < l.epoch || l.reset != nil || slices.ContainsFunc(l.sessions, resets):
 		return false, nil
 	case seq > l.sentSeq:
-		return false, &SeqError{Seq: seq, Acked: l.state.AckedSeq, Sent: l.sentSeq}
+		return false, &SeqError{seq: seq, acked: l.state.AckedSeq, sent: l.sentSeq}
 	}
 	return true, nil
 }
@@ -111,10 +111,10 @@ func (l *Ledger) resume(o *reconnect.Opening, said session) error {
 	}
 	s := l.session(o.Session)
 	s.have, s.forgot, s.peer, s.resets, s.next = 0, said.forgot, said.peer, false, 0
-	wrong := &SeqError{Seq: said.have, Acked: l.state.AckedSeq, Sent: l.sentSeq}
+	wrong := &SeqError{seq: said.have, acked: l.state.AckedSeq, sent: l.sentSeq}
 	if l.forgotten(s) || l.reset != nil {
 		s.resets = true
-		s.fresh = s.peer != "" && l.state.Epoch == "" && l.stats.Written == 0
+		s.fresh = s.peer != "" && l.state.Epoch == "" && !l.written
 		if said.have > maxHave || said.have > l.sentSeq && l.o.OnReset == ResetKeepNumbers && !s.fresh {
 			return wrong
 		}

@@ -30,6 +30,7 @@ type Ledger struct {
 	state     StoreState
 	queue     queue
 	sentSeq   uint64 // the last Seq of which a write has begun
+	written   bool   // a write has succeeded
 	sessions  []*session
 	epoch     uint64 // the session with which the present numbers began; older ones do not count
 	owed      bool   // the peer has forgotten us, and that has had no consequence yet

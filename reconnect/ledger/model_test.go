@@ -377,7 +377,6 @@ func TestRandomHistoriesOfALedger(t *testing.T) {
 
 func sum(total *ledger.Stats, s ledger.Stats) {
 	total.Added += s.Added
-	total.Written += s.Written
 	total.Resets += s.Resets
 	for outcome, n := range s.Outcomes {
 		total.Outcomes[outcome] += n

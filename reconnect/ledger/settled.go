@@ -77,16 +77,16 @@ var (
 
 // SeqError reports that the peer's numbers do not agree with ours.
 type SeqError struct {
-	Seq   uint64 // the peer acknowledges every message up to Seq
-	Acked uint64 // every message up to Acked was acknowledged before
-	Sent  uint64 // last number whose write has begun
+	seq   uint64 // the peer acknowledges every message up to seq
+	acked uint64 // every message up to acked was acknowledged before
+	sent  uint64 // last number whose write has begun
 }
 
 func (e *SeqError) Error() string {
-	if e.Seq > e.Sent {
-		return fmt.Sprintf("ledger: peer acknowledges number %d, but the last number sent is %d", e.Seq, e.Sent)
+	if e.seq > e.sent {
+		return fmt.Sprintf("ledger: peer acknowledges number %d, but the last number sent is %d", e.seq, e.sent)
 	}
-	return fmt.Sprintf("ledger: peer has numbers up to %d, but has acknowledged numbers up to %d before", e.Seq, e.Acked)
+	return fmt.Sprintf("ledger: peer has numbers up to %d, but has acknowledged numbers up to %d before", e.seq, e.acked)
 }
 
 // left returns the error of a message that is left when the Conn has ended because of err.

@@ -147,10 +147,9 @@ func (l *Ledger) LastID() uint64 {
 
 // Stats are counts since [New]. The sum of Added and Loaded is the sum of Unacked and all Outcomes.
 type Stats struct {
-	Added   uint64 // messages that Add accepted
-	Loaded  uint64 // messages found in the Store, including damaged ones
-	Written uint64 // writes
-	Resets  uint64 // how often the peer had forgotten us
+	Added  uint64 // messages that Add accepted
+	Loaded uint64 // messages found in the Store, including damaged ones
+	Resets uint64 // how often the peer had forgotten us
 
 	Outcomes [OutcomeLeft + 1]uint64 // messages by outcome
 

@@ -185,7 +185,7 @@ func (l *Ledger) wrote(s *session, e queued, resets uint64, err error, refused b
 	switch {
 	case err == nil:
 		s.next = max(s.next, e.seq+1)
-		l.stats.Written++
+		l.written = true
 	case refused && now != nil:
 		l.settle(now, OutcomeRefused, err)
 	case refused:
