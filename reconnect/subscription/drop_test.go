@@ -35,7 +35,7 @@ func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 				}
 				return test.removal
 			}
-			why := &subscription.RejectedError{Keys: 1, Session: 1, Tries: 1, Err: subscription.ErrNoAnswer}
+			const why = "subscription: rejected in session 1: no answer"
 			inBubble(t, &venueOptions{Fault: fault}, func(t *testing.T, s *scene) {
 				s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 					s.note("%v %d", r.Op, r.Tries)
@@ -47,13 +47,13 @@ func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 				require.Equal(t, test.rejected, s.noted())
 				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 				defer cancel()
-				require.Equal(t, why, s.set.Wait(ctx, "a"), "at once")
+				require.EqualError(t, s.set.Wait(ctx, "a"), why, "immediately")
 				time.Sleep(time.Hour)
 				require.Equal(t, subscription.StateDropped, s.set.State("a"))
 				require.Equal(t, test.requests, s.venue.Stats().Requests)
-				require.Equal(t, why, s.set.Wait(t.Context(), "a"))
-				require.Equal(t, why, s.set.Synced(t.Context()))
-				require.Equal(t, why.Err, s.set.Snapshot()[0].Err)
+				require.EqualError(t, s.set.Wait(t.Context(), "a"), why)
+				require.EqualError(t, s.set.Synced(t.Context()), why)
+				require.Equal(t, subscription.ErrNoAnswer, s.set.Snapshot()[0].Err)
 				s.lose()
 				require.Equal(t, subscription.StateDropped, s.set.State("a"))
 				require.Equal(t, test.requests, s.venue.Stats().Requests)

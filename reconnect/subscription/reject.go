@@ -50,20 +50,19 @@ func (d Decision) String() string {
 }
 
 // RejectedError reports that keys were refused or not answered. It is returned by [Set.Wait] and [Set.Synced],
-// and is the cause of a session ended by [DecisionRedial]. Session, Tries and Err are about the last
-// rejection.
+// and is the cause of a session ended by [DecisionRedial]. Its text has the session and the number of keys.
 type RejectedError struct {
-	Keys    int    // number of keys
-	Session uint64 // session of the request
-	Tries   int    // see [Rejection]
-	Err     error  // why
+	Err error // reason of the last rejection
+
+	keys    int
+	session uint64 // of the last rejection
 }
 
 func (e *RejectedError) Error() string {
-	if e.Keys == 1 {
-		return fmt.Sprintf("subscription: rejected in session %d: %v", e.Session, e.Err)
+	if e.keys == 1 {
+		return fmt.Sprintf("subscription: rejected in session %d: %v", e.session, e.Err)
 	}
-	return fmt.Sprintf("subscription: %d keys rejected, one in session %d: %v", e.Keys, e.Session, e.Err)
+	return fmt.Sprintf("subscription: %d keys rejected, one in session %d: %v", e.keys, e.session, e.Err)
 }
 
 // Unwrap returns Err.
@@ -245,7 +244,7 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 				s.resting = append(s.resting, e)
 			}
 			if d == DecisionRedial {
-				b.fail(&RejectedError{Keys: 1, Session: b.number, Tries: t.tries, Err: x.err})
+				b.fail(&RejectedError{Err: x.err, keys: 1, session: b.number})
 			}
 		case x.op == OpSubscribe:
 			t.dropped = t.rejected()

@@ -156,7 +156,7 @@ func TestRedialSaysWhy(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, ends, 1)
 		err, _ := errors.AsType[*subscription.RejectedError](ends[0])
-		require.Equal(t, &subscription.RejectedError{Keys: 1, Session: 1, Tries: 1, Err: errors.New("unknown key")}, err)
+		require.EqualError(t, err, "subscription: rejected in session 1: unknown key")
 	})
 }
 

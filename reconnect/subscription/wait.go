@@ -129,10 +129,10 @@ func (s *Set[K]) rejected() error {
 		if t == nil || !t.resting && t.dropped == nil {
 			continue
 		}
-		if r := t.rejected(); all.Keys == 0 || r.Session > all.Session {
-			all.Session, all.Tries, all.Err = r.Session, r.Tries, r.Err
+		if r := t.rejected(); all.keys == 0 || r.session > all.session {
+			all.Err, all.session = r.Err, r.session
 		}
-		all.Keys++
+		all.keys++
 	}
 	return all
 }
@@ -142,7 +142,7 @@ func (t *trouble) rejected() *RejectedError {
 	if t.dropped != nil {
 		return t.dropped
 	}
-	return &RejectedError{Keys: 1, Session: t.session, Tries: t.tries, Err: t.err}
+	return &RejectedError{Err: t.err, keys: 1, session: t.session}
 }
 
 // await calls look, with the lock, until look reports that there is nothing to wait for. Between two
