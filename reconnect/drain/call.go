@@ -40,7 +40,6 @@ func (g *Group) begin(m *Member, now time.Duration) {
 		}
 		c.by = time.Now().Add(m.at - now) // by the clock of now, which clients may compare with theirs
 		g.due.moved(m)
-		g.stats.Noticed++
 	}
 	g.running.add(c)
 	g.places++
@@ -68,7 +67,7 @@ func (g *Group) ended(c *call, failed bool) {
 			g.stats.Closed++
 		}
 		if c.hurried {
-			g.stats.Hurried++
+			g.early++
 		} else if c.renewal {
 			g.stats.Renewed++
 		}

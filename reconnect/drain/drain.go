@@ -150,7 +150,7 @@ func (g *Group) finish(now time.Duration) {
 	}
 	g.phase, g.limit, g.until = over, never, now // Drain does not wait for a member that is added now
 	if g.hurried != nil || g.calls+len(g.due)+g.handlers > 0 {
-		g.result = &Error{g.hurried, g.stats.Hurried, g.calls, len(g.due), g.handlers}
+		g.result = &Error{g.hurried, g.early, g.calls, len(g.due), g.handlers}
 	}
 	close(g.done)
 }

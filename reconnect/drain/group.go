@@ -28,6 +28,7 @@ type Group struct {
 	deadline time.Duration // of the drain; never: none
 	limit    time.Duration // when the drain is over, whatever is left; never: not known, or past
 	hurried  error         // why the drain hurries; nil: it does not
+	early    int           // closes because the drain hurries, for [Error].Hurried
 	result   error         // what Drain returns when done is closed
 	timer    *time.Timer   // calls tick; nil: not needed yet
 	alarm    time.Duration // when it does; never: it does not
@@ -113,12 +114,9 @@ type Stats struct {
 
 	Added   int // connections that were added
 	Left    int // connections removed before the Group closed them
-	Noticed int // notices that were called
 	Closed  int // closers that returned nil
 	Failed  int // closers that returned an error, most often because the connection had just ended
 	Renewed int // closes, of Closed and Failed, because of MaxAge
-	Hurried int // closes, of Closed and Failed, because the context of Drain was done
-	Refused int // requests rejected by Handler
 }
 
 // draw returns when the notice or the close of a member is due that is added now. g.mu is

@@ -53,7 +53,6 @@ func (g *Group) enter() (seconds int, refused bool) {
 		g.handlers++
 		return 0, false
 	}
-	g.stats.Refused++
 	low, high := g.o.Advice.Wait, g.o.Advice.Wait+g.o.Advice.Spread
 	if high == 0 {
 		low, high = time.Second, 10*time.Second
