@@ -51,10 +51,9 @@ const settle = 500 * time.Millisecond
 
 // Status is the state of a [Watcher] at one moment.
 type Status struct {
-	Network Network   // as of the last successful look
-	Looked  time.Time // time of that look
-	Err     error     // error of the last look, or nil
-	Polling error     // why the system announces no changes, or nil
+	Network Network // as of the last successful look
+	Err     error   // error of the last look, or nil
+	Polling error   // why the system announces no changes, or nil
 }
 
 // New starts a Watcher, which watches until ctx is done or Close is called. o may be nil. The error names the
@@ -90,7 +89,7 @@ func start(ctx context.Context, o *Options, m machine) (*Watcher, error) {
 		stop()
 		return nil, fmt.Errorf("netwatch: look at the network: %w", err)
 	}
-	w.status.Network, w.status.Looked = network, w.mono
+	w.status.Network = network
 	ctx, w.cancel = context.WithCancel(ctx)
 	go w.run(ctx, events, stop) // closes done when it ends
 	return w, nil
@@ -197,7 +196,7 @@ func (w *Watcher) look(due, now time.Time) {
 	if w.status.Err = err; err != nil {
 		c.New = c.Old // the next look that succeeds compares with the same network
 	} else {
-		w.status.Network, w.status.Looked = network, now
+		w.status.Network = network
 	}
 	if slept == 0 && c.New.equal(c.Old) {
 		return

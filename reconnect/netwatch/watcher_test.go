@@ -94,7 +94,7 @@ func TestALookThatFailsIsNoChangeAndIsRepeated(t *testing.T) {
 		s.set(func(s *scene) { s.network, s.err = Network{}, errBroken })
 		time.Sleep(10 * time.Second)
 		wantNone(t, changes)
-		require.Equal(t, Status{Network: at("192.0.2.1"), Looked: s.start, Err: errBroken}, s.w.Status())
+		require.Equal(t, Status{Network: at("192.0.2.1"), Err: errBroken}, s.w.Status())
 		s.set(func(s *scene) { s.network, s.err = at("192.0.2.2"), nil })
 		require.Equal(t, Change{Old: at("192.0.2.1"), New: at("192.0.2.2")}, wantChange(t, changes))
 		require.NoError(t, s.w.Status().Err)
