@@ -52,7 +52,6 @@ type Queue struct {
 	alone    time.Duration   // how long it waits if one dial waits: what a lone client would
 	least    time.Duration   // how long it waits at least, however many dials wait
 	lastDone time.Time       // the time of the last Done
-	waited   time.Duration   // by the admitted dials, in all
 	granted  uint64
 }
 
@@ -141,7 +140,6 @@ func (q *Queue) Admit(now time.Time) (t *Ticket, next time.Time) {
 	}
 	q.under++
 	q.granted++
-	q.waited += now.Sub(t.joined)
 	return t, time.Time{}
 }
 
@@ -255,7 +253,6 @@ type Status struct {
 	Dialing int           // dials that were admitted and are not done
 	Limit   int           // how many dials may be under way now
 	Longest time.Duration // how long the first of the waiting dials has waited
-	Waited  time.Duration // how long all admitted dials have waited, in all
 	Granted uint64        // how many dials were admitted so far
 	Down    bool          // the host is down: one dial at a time goes out, as a probe
 	Held    time.Time     // no dial before this, because the server said so; zero or past: not held
@@ -265,7 +262,7 @@ type Status struct {
 // Status returns a snapshot of the line.
 func (q *Queue) Status(now time.Time) Status {
 	s := Status{
-		Waiting: q.waiting, Dialing: q.under, Limit: q.window, Waited: q.waited, Granted: q.granted,
+		Waiting: q.waiting, Dialing: q.under, Limit: q.window, Granted: q.granted,
 		Down: q.down, Held: q.hold,
 	}
 	if q.first != nil {

@@ -251,7 +251,6 @@ type GateStatus struct {
 	Dialing int           // dials that were admitted and are not done
 	Limit   int           // maximum Dialing at present
 	Longest time.Duration // how long the first of the waiting dials has waited
-	Waited  time.Duration // total wait of all admitted dials
 	Granted uint64        // dials admitted so far
 	Down    bool          // the host is down
 	Held    time.Time     // if in the future: no dial before this, as the server said

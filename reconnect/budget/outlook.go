@@ -8,7 +8,6 @@ type Outlook struct {
 	Next    time.Time // when the next probe may begin, unless a dial joins or leaves; zero while one is in progress
 	By      string    // name of the connection that probes, now or next; "": unnamed, or no dial waits
 	Waiting int       // waiting dials
-	Gate    *Gate     // where they wait
 }
 
 // Outlook returns the outlook of a host that is down, or nil if it is up or unknown.
@@ -23,7 +22,7 @@ func (g *Gate) Outlook(host string) *Outlook {
 	if !s.Down {
 		return nil
 	}
-	o := &Outlook{Err: d.err, Next: s.Probe, Waiting: s.Waiting, Gate: g}
+	o := &Outlook{Err: d.err, Next: s.Probe, Waiting: s.Waiting}
 	if d.probe != nil {
 		o.Next, o.By = time.Time{}, d.probe.name
 	} else if first := d.line.First(); first != nil {

@@ -92,7 +92,7 @@ func (w *world) outlook() {
 	}
 	w.claim(OutlookIsTrue, s.Outlook == nil || s.AtGate && before.Down, "%+v, and the line is %+v", s, before)
 	if s.Outlook != nil {
-		w.claim(OutlookIsTrue, s.Outlook.Waiting == before.Waiting && s.Outlook.Gate == w.gate.Gate, "%+v, and the line is %+v", s.Outlook, before)
+		w.claim(OutlookIsTrue, s.Outlook.Waiting == before.Waiting, "%+v, and the line is %+v", s.Outlook, before)
 		underWay := s.Outlook.Next.IsZero() && before.Dialing > 0
 		w.claim(OutlookIsTrue, underWay || s.Outlook.Next.Equal(before.Probe), "%v, and the line says %v", s.Outlook.Next, before.Probe)
 	}

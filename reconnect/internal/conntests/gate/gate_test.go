@@ -80,7 +80,7 @@ func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
 		d.Refuse(scene.ErrLost)
 		require.Nil(t, first.Status().Outlook, "it does not wait at the gate")
 		require.Equal(t, &budget.Outlook{
-			Err: scene.ErrLost, Next: time.Now().Add(10 * time.Second), By: "second", Waiting: 1, Gate: g,
+			Err: scene.ErrLost, Next: time.Now().Add(10 * time.Second), By: "second", Waiting: 1,
 		}, second.Status().Outlook)
 
 		o.Run.Name = "third"
@@ -92,7 +92,7 @@ func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
 		require.EqualError(t, err, "not ready but connecting at the gate (the next dial begins in 9s): "+
 			"context deadline exceeded: lost")
 		s.WantDial()
-		require.Equal(t, &budget.Outlook{Err: scene.ErrLost, By: "second", Waiting: 1, Gate: g}, third.Status().Outlook)
+		require.Equal(t, &budget.Outlook{Err: scene.ErrLost, By: "second", Waiting: 1}, third.Status().Outlook)
 		require.Nil(t, second.Status().Outlook, "it probes")
 	})
 }
