@@ -106,7 +106,7 @@ func failure(r *request, ended, err error) *Error {
 			e.RetryAfter = answer.wait
 		}
 	case ended != nil && proxied:
-		e.Err = &ProxyError{Proxy: proxy.Proxy, Err: ended}
+		e.Err = &ProxyError{Err: ended, proxy: proxy.proxy}
 	case ended != nil:
 		e.Err = ended
 	case proxied:

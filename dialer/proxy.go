@@ -17,9 +17,10 @@ import (
 // response. The [*Error] around it has the StatusCode 0, and the RetryAfter that the proxy asked
 // for.
 type ProxyError struct {
-	Proxy      string // scheme://host:port, without user and password
-	StatusCode int    // of the response to CONNECT; 0 without one, and for a SOCKS5 proxy
-	Err        error  // what was wrong
+	StatusCode int   // of the response to CONNECT; 0 without one, and for a SOCKS5 proxy
+	Err        error // what was wrong
+
+	proxy string // scheme://host:port, without user and password
 }
 
 func (e *ProxyError) Error() string {
@@ -27,7 +28,7 @@ func (e *ProxyError) Error() string {
 	if e.Err != nil {
 		cause = e.Err.Error()
 	}
-	return strings.TrimSpace("proxy "+e.Proxy) + ": " + cause
+	return strings.TrimSpace("proxy "+e.proxy) + ": " + cause
 }
 
 // Unwrap returns e.Err.
@@ -83,9 +84,9 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 	}
 	name := redacted(&url.URL{Scheme: proxy.Scheme, Host: hostPort(proxy)})
 	if e, ok := err.(*answerError); ok {
-		return nil, &ProxyError{Proxy: name, StatusCode: e.code, Err: e}
+		return nil, &ProxyError{StatusCode: e.code, Err: e, proxy: name}
 	}
-	return nil, &ProxyError{Proxy: name, Err: explain(proxy, r.secrets, err)}
+	return nil, &ProxyError{Err: explain(proxy, r.secrets, err), proxy: name}
 }
 
 // chooseProxy asks for the proxy of r. An error from there is not printed, because that

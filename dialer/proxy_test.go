@@ -70,7 +70,7 @@ func TestTheAnswerOfAProxyIsTheProxys(t *testing.T) {
 			v.proxy(t, "http", &proxyServer{answer: fmt.Sprintf("HTTP/1.1 %d X\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\n", code)})
 			e := v.fail(t, t.Context(), 0)
 			p := v.proxied(t, e)
-			require.Equal(t, &ProxyError{Proxy: "http://proxy.example:3128", StatusCode: code, Err: p.Err}, p)
+			require.Equal(t, &ProxyError{StatusCode: code, Err: p.Err, proxy: "http://proxy.example:3128"}, p)
 			require.EqualError(t, e, "dial ws://server.example/feed: proxy http://proxy.example:3128: "+statusText(code)+" (retry after 7s)")
 			require.Equal(t, backoff.Verdict{Class: class, RetryAfter: 7 * time.Second}, backoff.Classify(e))
 		})
@@ -248,7 +248,7 @@ func TestTheProxyIsChosenForARequestOfHTTP(t *testing.T) {
 }
 
 func TestAProxyErrorMadeByHand(t *testing.T) {
-	e := &ProxyError{Proxy: "http://p:1", StatusCode: 429}
+	e := &ProxyError{StatusCode: 429, proxy: "http://p:1"}
 	require.EqualError(t, e, "proxy http://p:1: 429 Too Many Requests")
 	require.Equal(t, backoff.ClassOverload, backoff.Classify(fmt.Errorf("x: %w", e)).Class)
 	require.Equal(t, backoff.ClassSlow, (&ProxyError{Err: backoff.Permanent(errFell)}).Verdict().Class)

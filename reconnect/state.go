@@ -248,7 +248,7 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if !c.life.Closed.Load() && s.Verdict >= backoff.ClassSlow && backoff.ReasonOf(s.Err) != backoff.ReasonDNS {
-			return &AwaitError{Want: StateReady, Status: s, left: untilDial(s)}
+			return &AwaitError{want: StateReady, Status: s, left: untilDial(s)}
 		}
 		return nil
 	})
@@ -276,7 +276,7 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 		case <-changed:
 		case <-ctx.Done():
 			status = s.now()
-			return &AwaitError{Want: want, Status: status, Cause: context.Cause(ctx), left: untilDial(status)}
+			return &AwaitError{want: want, Status: status, Cause: context.Cause(ctx), left: untilDial(status)}
 		}
 		changed = nil
 	}
@@ -284,10 +284,10 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 
 // AwaitError reports why [Conn.Await] or [Conn.AwaitReady] stopped waiting.
 type AwaitError struct {
-	Want   State  // the awaited state
 	Status Status // when the wait ended
 	Cause  error  // cause of the context; nil if something has to be fixed first
 
+	want State         // the awaited state
 	left time.Duration // until the next dial, or the next probe of the gate; negative: that is not known, or over
 }
 
@@ -300,7 +300,7 @@ func untilDial(s Status) time.Duration {
 }
 
 func (e *AwaitError) Error() string {
-	text := fmt.Sprintf("not %v but %v", e.Want, e.Status.State)
+	text := fmt.Sprintf("not %v but %v", e.want, e.Status.State)
 	if e.Status.AtGate {
 		text += " at the gate"
 	}

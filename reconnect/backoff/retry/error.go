@@ -15,14 +15,14 @@ var errElapsed = fmt.Errorf("%w: MaxElapsed is over", backoff.ErrGaveUp)
 
 // Error reports why there was no further attempt.
 type Error struct {
-	Cause   error         // backoff.ErrGaveUp, ErrNoBudget, or the cause of the context
-	Err     error         // error of the last attempt that failed by itself, or nil
-	Tries   int           // number of calls of the operation
-	Elapsed time.Duration // total time
+	Cause error // backoff.ErrGaveUp, ErrNoBudget, or the cause of the context
+	Err   error // error of the last attempt that failed by itself, or nil
+	Tries int   // number of calls of the operation
 
-	began time.Time
-	ended error // the Err of the context, if the Cause is the context's
-	late  bool  // MaxElapsed is over
+	began   time.Time
+	elapsed time.Duration // total time
+	ended   error         // the Err of the context, if the Cause is the context's
+	late    bool          // MaxElapsed is over
 
 	limit time.Duration // MaxElapsed, if the next wait would have lasted until then; else 0
 }
@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	if e.Tries == 1 {
 		tries = "try"
 	}
-	text := fmt.Sprintf("%v after %d %s in %v", e.Cause, e.Tries, tries, e.Elapsed.Round(time.Millisecond))
+	text := fmt.Sprintf("%v after %d %s in %v", e.Cause, e.Tries, tries, e.elapsed.Round(time.Millisecond))
 	if e.limit > 0 {
 		text += fmt.Sprintf(", because the next wait would not end within MaxElapsed (%v)", e.limit)
 	}
@@ -90,7 +90,7 @@ func (e *Error) note(ctx context.Context, err error) {
 // because completes e with its cause, and returns it.
 func (e *Error) because(cause error) error {
 	e.Cause = cause
-	e.Elapsed = time.Since(e.began)
+	e.elapsed = time.Since(e.began)
 	return e
 }
 
