@@ -86,7 +86,8 @@ func (e *SeqError) Error() string {
 	if e.seq > e.sent {
 		return fmt.Sprintf("ledger: peer acknowledges number %d, but the last number sent is %d", e.seq, e.sent)
 	}
-	return fmt.Sprintf("ledger: peer has numbers up to %d, but has acknowledged numbers up to %d before", e.seq, e.acked)
+	return fmt.Sprintf("ledger: peer has numbers up to %d, but has acknowledged numbers up to %d before",
+		e.seq, e.acked)
 }
 
 // left returns the error of a message that is left when the Conn has ended because of err.

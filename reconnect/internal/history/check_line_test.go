@@ -142,7 +142,8 @@ func (m *lineModel) compare(s line.Status, now time.Time) {
 	}
 	ok := s.Waiting == len(m.waiting) && s.Dialing == m.under && s.Limit == m.window && s.Down == m.down && held.Equal(want) &&
 		s.Granted == m.granted
-	m.w.check(LineAccepts, ok, "the gate says %+v, and the line has %d, %d of %d under way, down %t, held %v, granted %d",
+	m.w.check(LineAccepts, ok,
+		"the gate says %+v, and the line has %d, %d of %d under way, down %t, held %v, granted %d",
 		s, len(m.waiting), m.under, m.window, m.down, want, m.granted)
 	if first, last := m.pace(); m.down {
 		ok = !s.Probe.Before(later(first, m.hold)) && !s.Probe.After(later(last, m.hold))
