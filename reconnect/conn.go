@@ -91,7 +91,11 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.first.c = c
 	c.first.calls.Init(&c.life.hooks, c.life.watch.SlowAfter())
 	c.state.start(&c.life, &c.first.seat)
-	c.receiver.start(&c.life, c.layers)
+	var take func(m Message, but int) bool // or nil if no layer has a Receive
+	if slices.ContainsFunc(c.layers, func(l *Layer) bool { return l.Receive != nil }) {
+		take = c.layers.take
+	}
+	c.receiver.start(&c.life, take)
 	c.sender.life, c.sender.state = &c.life, &c.state
 	for i, l := range c.layers {
 		if l.Start == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"net"
-	"slices"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/inbox"
@@ -24,11 +23,8 @@ type receiver struct {
 	turn  *xsync.Slot                   // held by the goroutine that is in OnMessage or OnSeam; nil: there is one such goroutine
 }
 
-func (r *receiver) start(life *lifetime, layers layers) {
-	r.life = life
-	if slices.ContainsFunc(layers, func(l *Layer) bool { return l.Receive != nil }) {
-		r.take = layers.take
-	}
+func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
+	r.life, r.take = life, take
 	switch {
 	case life.o.OnMessage != nil:
 		if life.o.Rotate.Overlap == OverlapMix || life.o.MarkRefetch {

@@ -24,7 +24,7 @@ import (
 )
 
 // maxKnot is how many types and functions may use each other in a circle.
-const maxKnot = 14
+const maxKnot = 13
 
 // holders are the structs that may have a field of type *Conn: the owner of a supervisor, and a
 // rotation. None may embed it.
