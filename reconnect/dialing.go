@@ -402,6 +402,7 @@ func (d *dialing[C]) resume(kicked bool) {
 
 // end ends all that is under way. It does so even if a hook has ended this goroutine.
 func (d *dialing[C]) end() {
+	last := d.last // before endDial changes it
 	defer func() {
 		if d.release != nil {
 			d.release()
@@ -411,8 +412,8 @@ func (d *dialing[C]) end() {
 		} else if d.won != nil {
 			d.won.cancel(nil)
 		}
-		if d.last != nil && d.last != d.won {
-			d.drop(d.last) // because a hook may have ended the goroutine just after the dial
+		if last != nil && last != d.won {
+			d.drop(last) // because a hook may have ended the goroutine just after the dial
 		}
 	}()
 	for _, x := range d.dials {
