@@ -57,6 +57,7 @@ func (d *dialing[C]) begin(a schedule.Action) {
 	}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
+	d.s.owner.forgetKicks()
 	if o.Gate == nil {
 		d.dial(x)
 		return

@@ -339,7 +339,6 @@ func (k *keeper) connecting(atGate bool, host string) {
 		k.waits = false
 		k.side().rests(false)
 	}
-	k.c.kicks.Lower()
 	k.c.state.connecting(&k.seat, atGate, host)
 }
 
@@ -415,6 +414,8 @@ func (k *keeper) took(bool) bool {
 	k.c.kicks.Lower()
 	return true
 }
+
+func (k *keeper) forgetKicks() { k.c.kicks.Lower() }
 
 // served is a link with all else that one session of a Conn needs. It is the context of the session's callbacks.
 type served struct {

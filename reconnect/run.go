@@ -75,9 +75,7 @@ type owner[C io.Closer] interface {
 	attemptFailed()         // a dial brought no connection
 	waiting(w *WaitStart)   // a wait begins; sets the session that the next dial is to replace
 
-	// connecting says that a wait at the gate for host begins, or a dial, and forgets the kicks that have
-	// come until now.
-	connecting(atGate bool, host string)
+	connecting(atGate bool, host string) // a wait at the gate for host, or a dial, begins
 
 	// troubled says that a dial has failed, or hangs, while another continues. class is that of the
 	// verdict on err.
@@ -95,6 +93,7 @@ type owner[C io.Closer] interface {
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
+	forgetKicks()          // forgets the kicks that have come until now; a dial begins, or its wait at the gate
 }
 
 // ending is how a session has ended.
@@ -309,7 +308,7 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) (ending, erro
 	return how, err
 }
 
-func (f *functions[C]) connecting(bool, string)                  { f.forgetKicks() }
+func (f *functions[C]) connecting(bool, string)                  {}
 func (f *functions[C]) attemptFailed()                           {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
 func (f *functions[C]) waiting(*WaitStart)                       {}
