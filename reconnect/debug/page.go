@@ -3,8 +3,6 @@ package debug
 import (
 	"crypto/rand"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -212,7 +210,6 @@ func (p *Page) Listen(address string) (url string, err error) {
 	server := &http.Server{
 		Handler: p, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
-		ErrorLog:       log.New(io.Discard, "", 0),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -186,6 +187,23 @@ func TestUnknownConnIsNotFound(t *testing.T) {
 			require.Contains(t, data.Body.String(), "no such connection: ?json has the list", query)
 		}
 	})
+}
+
+// A panic in a function of the program is logged, though Listen has the server.
+func TestPanicUnderListenIsLogged(t *testing.T) {
+	var b strings.Builder
+	old := log.Writer()
+	log.SetOutput(&b)
+	defer log.SetOutput(old)
+	p := newPage(t, nil)
+	p.RegisterValues("books", func() []Value { panic("planted") })
+	at, err := p.Listen(":0")
+	require.NoError(t, err)
+	_, err = http.Get(at)
+	require.ErrorIs(t, err, io.EOF) // after which the panic has been logged
+	require.NoError(t, p.Close())
+	log.SetOutput(old)
+	require.Contains(t, b.String(), "planted")
 }
 
 // A function of the program that hangs does not keep anybody from looking at one Conn.
