@@ -182,6 +182,7 @@ func TestUnknownConnIsNotFound(t *testing.T) {
 			require.Contains(t, page.Body.String(), "There is no such connection", query)
 			require.Contains(t, page.Body.String(), `<a href="?">All connections</a>`, query)
 			require.NotContains(t, page.Body.String(), `id="conns"`, query)
+			require.NotContains(t, page.Body.String(), `class="sep"`, query)
 			data := get(s.page, "/"+query+"&json")
 			require.Equal(t, http.StatusNotFound, data.Code, query)
 			require.Contains(t, data.Body.String(), "no such connection: ?json has the list", query)
