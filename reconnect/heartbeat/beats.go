@@ -36,20 +36,20 @@ type beats struct {
 
 	// Owned by the reader:
 	failed bool                  // a response could not be written
-	end    error                 // what Read returns from now on, or nil
 	buffer func(size int) []byte // argument of the ReadBuffer in progress
 	room   func(size int) []byte // the method place
 	last   int                   // size of the newest message that was no heartbeat
 	small  [smallest]byte
 
-	reading atomic.Bool  // a Read is in progress
-	silent  atomic.Int32 // looks without a message, or -1 if one has come since the last look
+	reading atomic.Bool // a Read is in progress
+	heard   atomic.Bool // a message has come since the last look
 
 	mu      sync.Mutex     // guards the rest; not held while the connection is closed
-	timer   *time.Timer    // calls look or expire, or nil
+	timer   *time.Timer    // calls look or closes the connection, or nil
+	silent  int            // looks without a message
 	cause   error          // why the timer closes the connection, or nil
-	stopped bool           // the timer must not close the connection
-	closing sync.WaitGroup // while the timer closes the connection
+	stopped bool           // no more looks, and no other cause
+	closing sync.WaitGroup // waits until the timer has closed the connection or was stopped
 }
 
 // A type for each set of abilities, because a type assertion finds all methods of a type.
@@ -102,38 +102,38 @@ func (b *beats) Unwrap() conn.Conn { return b.Conn }
 
 // Read implements [conn.Conn].
 func (b *beats) Read(buf []byte) (conn.Message, error) {
-	for b.end == nil {
+	for {
 		b.reading.Store(true)
-		if m, err := b.Conn.Read(buf); !b.takes(m, err) {
+		m, err := b.Conn.Read(buf)
+		if err != nil {
+			return conn.Message{}, b.ended(err)
+		}
+		if !b.takes(m) {
 			return m, nil
 		}
 	}
-	return conn.Message{}, b.end
 }
 
 // ReadBuffer implements [conn.Transport].
 func (t transport) ReadBuffer(buffer func(size int) []byte) (conn.Message, error) {
 	t.buffer = buffer
-	for t.end == nil {
+	for {
 		t.reading.Store(true)
 		m, err := t.Transport.ReadBuffer(t.room)
-		if t.takes(m, err) {
+		if err != nil {
+			return conn.Message{}, t.ended(err)
+		}
+		if t.takes(m) {
 			continue
 		}
-		n := len(m.Data)
-		t.last = n
-		if n == 0 {
-			m.Data = nil
+		t.last = len(m.Data)
+		if t.last == 0 {
+			m.Data = nil // it may be in small
 		} else if &m.Data[0] == &t.small[0] {
-			to := buffer(n)
-			if cap(to) < n {
-				to = make([]byte, n)
-			}
-			m.Data = to[:copy(to[:n], m.Data)]
+			m.Data = append(buffer(t.last)[:0], m.Data...)
 		}
 		return m, nil
 	}
-	return conn.Message{}, t.end
 }
 
 // place returns the memory for a message, so that the reader of an idle connection holds none for a heartbeat.
@@ -145,17 +145,10 @@ func (b *beats) place(size int) []byte {
 	return b.buffer(size)
 }
 
-// takes reports whether the result of a Read is a heartbeat, which it answers, or an error, which it keeps.
-func (b *beats) takes(m conn.Message, err error) bool {
+// takes reports whether m is a heartbeat, which it answers.
+func (b *beats) takes(m conn.Message) bool {
 	b.reading.Store(false)
-	if err != nil {
-		b.end = err
-		if cause := b.stop(); cause != nil && errors.Is(err, net.ErrClosed) {
-			b.end = cause
-		}
-		return true
-	}
-	b.silent.Store(-1)
+	b.heard.Store(true)
 	answer, ok := b.answer(m)
 	if !ok || answer.Type == 0 || b.failed {
 		return ok
@@ -166,60 +159,58 @@ func (b *beats) takes(m conn.Message, err error) bool {
 		if errors.Is(err, conn.ErrBadMessage) {
 			wait = 0 // the next response would be as bad
 		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.closeAfter(wait, err)
 	}
 	return true
 }
 
+// ended returns what Read returns after err.
+func (b *beats) ended(err error) error {
+	if cause := b.stop(); cause != nil && errors.Is(err, net.ErrClosed) {
+		return cause
+	}
+	return err
+}
+
 // look counts a look at the connection, and begins the next, or closes the connection if the server is late.
 func (b *beats) look() {
-	if b.silent.Load() < 0 {
-		b.silent.Store(0)
-	} else if b.reading.Load() && b.silent.Add(1) >= lateAfter {
-		b.closeAfter(0, fmt.Errorf("%w: nothing has come for %v", ErrLate, lateAfter*b.every/2))
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.stopped && b.cause == nil {
+	if b.heard.Swap(false) {
+		b.silent = 0
+	} else if b.reading.Load() {
+		b.silent++
+	}
+	if b.silent >= lateAfter {
+		b.closeAfter(0, fmt.Errorf("%w: nothing has come for %v", ErrLate, lateAfter*b.every/2))
+	}
+	if !b.stopped {
 		b.timer.Reset(b.every / 2)
 	}
 }
 
-// closeAfter closes the connection after d because of cause, unless it is closed before.
+// closeAfter closes the connection after d because of cause, unless it is being closed. The caller must hold mu.
 func (b *beats) closeAfter(d time.Duration, cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.stopped || b.cause != nil {
+	if b.stopped {
 		return
 	}
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	b.cause = cause
-	b.timer = time.AfterFunc(d, b.expire)
-}
-
-// expire closes the connection, unless it was stopped.
-func (b *beats) expire() {
-	b.mu.Lock()
-	stopped := b.stopped
-	if !stopped {
-		b.closing.Add(1) // CloseNow waits
-	}
-	b.mu.Unlock()
-	if !stopped {
+	b.stopped, b.cause = true, cause
+	b.closing.Add(1)
+	b.timer = time.AfterFunc(d, func() {
 		defer b.closing.Done()
 		_ = b.Conn.CloseNow()
-	}
+	})
 }
 
-// stop stops the timer for good, and returns why it has closed the connection, or nil.
+// stop stops the timer, and returns why it has closed the connection, or would have, or nil.
 func (b *beats) stop() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopped = true
-	if b.timer != nil {
-		b.timer.Stop()
+	if b.timer != nil && b.timer.Stop() && b.cause != nil {
+		b.closing.Done()
 	}
 	return b.cause
 }
