@@ -85,6 +85,20 @@ func TestCloseNowReturnsWhenTheConnectionIsClosed(t *testing.T) {
 	})
 }
 
+// The reader has a message that came behind the heartbeat, so no Read sees that the connection is closed.
+func TestCloseNowEndsWaitForLastWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := conntest.NewFake(nil)
+		c := dialed(t, mute{fake, errors.New("broken pipe")}, 0)
+		fake.Deliver(conn.TextMessage("ping"), conn.TextMessage("one"))
+		_, err := c.Read(nil)
+		require.NoError(t, err)
+		start := time.Now()
+		require.NoError(t, c.CloseNow())
+		require.Zero(t, time.Since(start))
+	})
+}
+
 // failing is a connection whose writes fail, each with an error of its own.
 type failing struct {
 	conn.Conn
@@ -120,6 +134,23 @@ func TestAConnectionThatIsBeingClosedIsNotLate(t *testing.T) {
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NotErrorIs(t, err, heartbeat.ErrLate)
 	})
+}
+
+// The peer does not answer the close. The heartbeat comes before the close, or during it.
+func TestFailedResponseLeavesCloseItsTime(t *testing.T) {
+	for _, at := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := conntest.NewFake(nil)
+			fake.Mute()
+			c := dialed(t, mute{fake, errors.New("broken pipe")}, 0)
+			reads(t, c)
+			time.AfterFunc(at, func() { fake.Deliver(conn.TextMessage("ping")) })
+			time.Sleep(time.Second / 2)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, c.Close(ctx, 1000, ""), context.DeadlineExceeded)
+		})
+	}
 }
 
 // said is a connection whose last word has come when it is cut.

@@ -46,11 +46,12 @@ var timeBounds = []timeBound{
 		reads(t, c)
 		return fake
 	}},
-	{"an answer that cannot be written", time.Second, func(t *testing.T) *conntest.Fake {
-		fake := conntest.NewFake(nil)
-		reads(t, dialed(t, mute{fake, errors.New("broken pipe")}, 0))
-		fake.Deliver(conn.TextMessage("ping"))
-		return fake
+	{"an answer that cannot be written", time.Second, func(t *testing.T) *conntest.Fake { return broken(t, 0) }},
+	{"an answer that cannot be written, before a late server", time.Second, func(t *testing.T) *conntest.Fake {
+		return broken(t, time.Second/5)
+	}},
+	{"an answer that cannot be written, before a step", time.Second, func(t *testing.T) *conntest.Fake {
+		return broken(t, 9*time.Second/5)
 	}},
 }
 
@@ -95,6 +96,21 @@ func heardAt(t *testing.T, at time.Duration) *conntest.Fake {
 	fake.Deliver(conn.TextMessage("one"))
 	synctest.Wait()
 	return fake
+}
+
+// broken returns a connection whose response to a heartbeat fails now.
+func broken(t *testing.T, every time.Duration) *conntest.Fake {
+	fake := conntest.NewFake(nil)
+	reads(t, dialed(t, mute{fake, errors.New("broken pipe")}, every))
+	fake.Deliver(conn.TextMessage("ping"))
+	return fake
+}
+
+func TestLeastEveryFindsServerLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := over(t, conntest.NewFake(nil), 1).Read(nil)
+		require.ErrorIs(t, err, heartbeat.ErrLate)
+	})
 }
 
 func TestEveryNumericOptionHasItsBoundTested(t *testing.T) {

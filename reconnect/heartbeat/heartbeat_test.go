@@ -264,7 +264,7 @@ func TestAMessageLiesInTheMemoryOfTheReader(t *testing.T) {
 	defer c.CloseNow()
 	memory := make([]byte, 1000)
 	asked := 0
-	buffer := func(int) []byte { asked++; return memory[:0] }
+	buffer := func(size int) []byte { asked++; return memory[:0:size] }
 	for i, size := range []int{5, 0, 256, 257, 1000} {
 		fake.Deliver(conn.TextMessage("beat"), conn.TextMessage(strings.Repeat("x", size)))
 		m, err := c.(conn.Transport).ReadBuffer(buffer)
@@ -272,6 +272,8 @@ func TestAMessageLiesInTheMemoryOfTheReader(t *testing.T) {
 		require.Equal(t, strings.Repeat("x", size), string(m.Data))
 		if size > 0 {
 			require.Same(t, &memory[0], &m.Data[0], "%d", i)
+		} else {
+			require.Zero(t, cap(m.Data), "the caller may append to it")
 		}
 	}
 	require.Equal(t, 4, asked)
@@ -286,7 +288,62 @@ func TestAMessageLiesInTheMemoryOfTheReader(t *testing.T) {
 	d := &heartbeat.Dialer{Answer: pong, Dialer: dialFunc(func(context.Context) (conn.Conn, error) { return stream, nil })}
 	c, err = d.Dial(t.Context())
 	require.NoError(t, err)
+	m, err = c.(conn.Transport).ReadBuffer(buffer)
+	require.NoError(t, err)
+	require.Equal(t, "message", string(m.Data))
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.(conn.Transport).ReadBuffer(buffer) }))
+}
+
+// announced is a message and the size that its reader is given before, or 0 if that is unknown.
+type announced struct{ size, length int }
+
+// announcing is a connection whose messages are announced.
+type announcing struct {
+	conn.Conn
+	conn.Transport
+	messages []announced
+}
+
+func (a *announcing) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
+	if len(a.messages) == 0 {
+		return conn.Message{}, io.EOF
+	}
+	m := a.messages[0]
+	a.messages = a.messages[1:]
+	return conn.Message{Type: conn.Text, Data: append(buffer(m.size)[:0], strings.Repeat("x", m.length)...)}, nil
+}
+
+// The second message is a heartbeat. It is read into memory of the caller if it is known to be large, or may be
+// as large as the message before it.
+func TestSmallHeartbeatTakesNoCallersMemory(t *testing.T) {
+	for _, test := range []struct {
+		first  int
+		beat   announced
+		buffer []int // the sizes for which the caller is asked
+	}{
+		{1, announced{256, 256}, []int{1}},
+		{1, announced{257, 257}, []int{1, 257}},
+		{257, announced{1, 1}, []int{257}},
+		{256, announced{0, 1}, []int{256}},
+		{257, announced{0, 1}, []int{257, 0}},
+	} {
+		fake := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+		below := &announcing{fake, fake.Conn().(conn.Transport), []announced{{test.first, test.first}, test.beat}}
+		d := &heartbeat.Dialer{
+			Answer: func(m conn.Message) (answer conn.Message, ok bool) { return answer, len(below.messages) == 0 },
+			Dialer: dialFunc(func(context.Context) (conn.Conn, error) { return below, nil }),
+		}
+		c, err := d.Dial(t.Context())
+		require.NoError(t, err)
+		var sizes []int
+		buffer := func(size int) []byte { sizes = append(sizes, size); return nil }
+		m, err := c.(conn.Transport).ReadBuffer(buffer)
+		require.NoError(t, err)
+		require.Len(t, m.Data, test.first)
+		_, err = c.(conn.Transport).ReadBuffer(buffer)
+		require.Equal(t, io.EOF, err)
+		require.Equal(t, test.buffer, sizes, "%+v", test)
+	}
 }
 
 // endless is a connection whose every second message is a heartbeat.
@@ -313,6 +370,8 @@ func TestAConnectionKeepsItsAbilities(t *testing.T) {
 		_, pings := c.(conn.Pinger)
 		_, transport := c.(conn.Transport)
 		require.Equal(t, o, conntest.FakeOptions{Pings: pings, Transport: transport})
+		_, halfCloses := c.(conn.HalfCloser)
+		require.False(t, halfCloses)
 		require.Equal(t, below, c.(interface{ Unwrap() conn.Conn }).Unwrap())
 		c.CloseNow()
 	}
@@ -329,6 +388,8 @@ func TestADialerHandsOnWhatIsBelow(t *testing.T) {
 	require.Equal(t, "", plain.Host()+plain.Endpoint())
 	_, err := plain.Dial(t.Context())
 	require.Equal(t, io.EOF, err)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
 	for want, d := range map[string]*heartbeat.Dialer{
 		"heartbeat: Dialer.Dialer is missing":       {Answer: pong},
 		"heartbeat: Dialer.Answer is missing":       {Dialer: below},
@@ -336,5 +397,16 @@ func TestADialerHandsOnWhatIsBelow(t *testing.T) {
 		"dialer: WebSocket.URL: missing":            {Dialer: &dialer.WebSocket{}, Answer: pong},
 	} {
 		require.EqualError(t, d.Validate(), want)
+		_, err := d.Dial(canceled)
+		require.EqualError(t, err, want)
 	}
+}
+
+// Package reconnect reports a dialer that returns neither a connection nor an error.
+func TestDialReturnsNilForNoConnection(t *testing.T) {
+	below := dialFunc(func(context.Context) (conn.Conn, error) { return nil, nil })
+	d := &heartbeat.Dialer{Dialer: below, Answer: pong}
+	c, err := d.Dial(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, c)
 }
