@@ -241,9 +241,9 @@ func (e *movedError) Error() string {
 // Is reports whether target is [context.Canceled]: the dial was withdrawn, and did not fail.
 func (e *movedError) Is(target error) bool { return target == context.Canceled }
 
-// goesTo is backoff.Attempt.Host of x: it returns a *movedError if x has to wait at the gate for
-// host. A dial that has moved before, or is connected already, does not wait: it goes astray.
-// Otherwise a Prepare that names another host each time would never dial.
+// goesTo is backoff.Attempt.Host of x, and runs in the goroutine of x. It returns a *movedError if x has to wait at
+// the gate for host. A dial that has moved before, or is connected already, does not wait: it goes astray. Otherwise
+// a Prepare that names another host each time would never dial.
 func (d *dialing[C]) goesTo(x *dial[C], host string) error {
 	host = cmp.Or(host, d.s.o.Host)
 	switch {

@@ -85,7 +85,7 @@ func (in *Inbox) Depth() (messages, bytes uint64) {
 	return uint64(in.o.Messages - left.messages), uint64(in.o.Bytes - left.bytes)
 }
 
-// left returns how much room there is.
+// left returns how much room there is. The caller holds mu.
 func (in *Inbox) left() space {
 	messages, bytes := in.unsettled()
 	return space{in.o.Messages - in.count + messages, in.o.Bytes - in.bytes + bytes}
@@ -150,8 +150,8 @@ func (in *Inbox) join() {
 	}
 }
 
-// dropOldest removes the oldest message, and counts it in the seam for what was dropped from
-// its session.
+// dropOldest removes the oldest message, and counts it in the seam for what was dropped from its session. There
+// must be a message, and the caller holds mu, which guards the reader's fields too with DropOldest.
 func (in *Inbox) dropOldest() {
 	in.refill()
 	oldest := &in.taken.list[in.next]

@@ -43,7 +43,7 @@ const (
 	FateUnknown
 )
 
-// Count counts a message with that fate, unless it was written.
+// Count counts a message with that fate, which is not FateWritten.
 func (f Fate) Count(n *link.Counts) {
 	switch f {
 	case FateDropped:
