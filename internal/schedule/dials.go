@@ -297,7 +297,7 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 		d.search = &search{kept: none}
 	}
 	slows, counts := d.outage.slows, !v.NoCredit || ready >= longSession
-	if ready >= slowWait(d.o.Policy).Max && counts {
+	if slows > 0 && counts && ready >= slowWait(d.o.Policy).Max {
 		slows = 0
 	}
 	switch stable = ready >= max(d.o.StableAfter, d.waited) && counts; {
