@@ -154,16 +154,16 @@ func (r *receiver) putAnyway(l *served, calls *watch.Calls, m Message) error {
 
 // fill puts each message into the inbox. If l announces its waits, the inbox collects what is buffered until then.
 func (r *receiver) fill(ctx context.Context, l *served) error {
-	defer r.inbox.Abandon()
+	defer r.inbox.End()
 	announces := l.Transport != nil && l.Transport.BeforeBlock(func() {
 		r.inbox.Publish()
 		l.Unpause()
 	})
-	r.inbox.Collect(announces)
-	if r.take == nil { // else a layer gets each message in this goroutine
-		r.inbox.Lend(&l.Link)
-		defer r.inbox.Recall()
+	lend := &l.Link
+	if r.take != nil { // a layer gets each message in this goroutine
+		lend = nil
 	}
+	r.inbox.Begin(lend, announces)
 	buffer := r.inbox.Buffer
 	for !l.Ended() && !r.life.Closed.Load() {
 		if r.inbox.Yield() {

@@ -9,7 +9,6 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/chunk"
 	"github.com/redial-go/redial/reconnect/internal/lead"
-	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -105,7 +104,11 @@ func (in *Inbox) PutSeam(s *Seam) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.publishPending()
-	in.unmark()
+	in.marked = false // the session has ended: what says that a refetch is safe, and is not read, is taken back
+	in.seams = slices.DeleteFunc(in.seams, func(p placedSeam) bool { return p.seam.Marks() })
+	for _, p := range in.seams {
+		p.seam.Refetch = false
+	}
 	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
 	in.join()
 	in.wakeReader()
@@ -120,15 +123,6 @@ func (in *Inbox) PutMark(s *Seam) {
 	in.marked = true
 	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
 	in.wakeReader()
-}
-
-// unmark takes back what says that a refetch is safe, and that is not read: the session has ended.
-func (in *Inbox) unmark() {
-	in.marked = false
-	in.seams = slices.DeleteFunc(in.seams, func(p placedSeam) bool { return p.seam.Marks() })
-	for _, p := range in.seams {
-		p.seam.Refetch = false
-	}
 }
 
 // join merges seams that have no message between them, while there are too many.
@@ -323,10 +317,6 @@ func (in *Inbox) release(c *chunk.Chunk, messages int) {
 
 // This file lets the reader read the link itself while the inbox is empty. Package lead decides when.
 
-// Lend lets the reader and the producer read l in turns until Recall, if the connection of l allows that. Only the
-// producer may call Lend.
-func (in *Inbox) Lend(l *link.Link) { in.lead.Store(lead.New(l, in.offer, in.o.Overflow == Block)) }
-
 // offer wakes a reader that waits, because the turn is free.
 func (in *Inbox) offer() {
 	in.mu.Lock()
@@ -344,12 +334,6 @@ func (in *Inbox) Yield() bool {
 	in.Publish()
 	t.Lend()
 	return true
-}
-
-// Recall ends what Lend has begun. Only the producer may call Recall, and only while it has the turn.
-func (in *Inbox) Recall() {
-	t := in.lead.Swap(nil)
-	t.End()
 }
 
 // tell wakes a reader that reads the link, because something is in the inbox.

@@ -239,13 +239,13 @@ func TestAnUnknownSizeIsThatOfTheMessageBefore(t *testing.T) {
 	in.PutSeam(&inbox.Seam{})
 	in.Buffer(64 << 10)
 	put(60_000)
-	in.Abandon()
+	in.End()
 	require.Equal(t, 64<<10, cap(in.Buffer(3000)), "60,000 bytes wait")
-	in.Abandon()
+	in.End()
 	require.Equal(t, 64<<10, cap(in.Buffer(1)), "60,000 bytes wait")
-	in.Abandon()
+	in.End()
 	require.Equal(t, 2048, cap(in.Buffer(-1)), "little room")
-	in.Abandon()
+	in.End()
 	seams(in)
 	require.Equal(t, 64<<10, cap(in.Buffer(0)), "60,000 bytes came last")
 }
@@ -290,7 +290,7 @@ func TestAProducerThatCollectsPublishesBatches(t *testing.T) {
 	c := collected{t, inbox.New(inbox.Options{Messages: 100, Bytes: 1 << 20}, new(inbox.Counts))}
 	c.put(1, 1)
 	c.put(1, 2)
-	c.Collect(true)
+	c.Begin(nil, true)
 	c.put(1, 3)
 	for range 15 {
 		c.put(1, 3)
@@ -299,10 +299,10 @@ func TestAProducerThatCollectsPublishesBatches(t *testing.T) {
 	c.put(1, 19)
 	c.Skip(conn.Message{})
 	c.put(1, 19)
-	c.Collect(true) // the room is not known
+	c.Begin(nil, true) // the room is not known
 	c.put(1, 22)
 	c.put(1, 22)
-	c.Collect(false)
+	c.Begin(nil, false)
 	c.put(1, 24)
 	c.put(1, 25)
 }
@@ -311,7 +311,7 @@ func TestAProducerThatCollectsPublishesBatches(t *testing.T) {
 func TestWhatFillsTheInboxIsPublished(t *testing.T) {
 	for _, o := range []inbox.Options{{Messages: 3, Bytes: 1 << 20}, {Messages: 10, Bytes: 100}} {
 		c := collected{t, inbox.New(o, new(inbox.Counts))}
-		c.Collect(true)
+		c.Begin(nil, true)
 		c.put(10, 1)
 		c.put(40, 1)
 		require.False(t, c.Full())

@@ -53,7 +53,7 @@ func newLent(t *testing.T) *lent {
 	l.in = inbox.New(inbox.Options{Messages: 10, Bytes: 1000}, &l.counts)
 	l.link.Session = 7
 	l.link.Begin(l, &link.Life{}, budget.Window{})
-	l.in.Lend(&l.link)
+	l.in.Begin(&l.link, false)
 	for range 4 {
 		require.False(t, l.in.Yield(), "the reader has not asked")
 		l.waits()
@@ -102,7 +102,7 @@ func (l *lent) yields(reader, end func()) {
 	reader()
 	end()
 	<-over
-	l.in.Recall()
+	l.in.End()
 }
 
 // The reader is woken when the turn is free. What it reads of the link counts as received.
@@ -124,7 +124,7 @@ func TestTheReaderReadsTheLinkInItsTurn(t *testing.T) {
 func TestYieldPublishesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLent(t)
-		l.in.Collect(true)
+		l.in.Begin(nil, true)
 		for _, text := range []string{"first", "second", "third"} {
 			require.NoError(t, l.in.Put(message(text)))
 		}

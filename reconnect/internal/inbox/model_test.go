@@ -96,7 +96,7 @@ func (m *model) fromLink() {
 	}
 	switch m.r.IntN(20) {
 	case 0:
-		m.in.Abandon()
+		m.in.End()
 		m.published()
 		require.Empty(m, m.pending)
 		return
@@ -316,7 +316,7 @@ func (m *model) step(what, eager int) {
 		m.published()
 		require.Empty(m, m.pending)
 		m.collects = m.r.IntN(3) > 0
-		m.in.Collect(m.collects)
+		m.in.Begin(nil, m.collects)
 	case what == 19 && m.r.IntN(4) == 0:
 		m.lose()
 	case what == 19:

@@ -3,6 +3,8 @@ package inbox
 import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/chunk"
+	"github.com/redial-go/redial/reconnect/internal/lead"
+	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
 // The producer's half of an inbox.
@@ -47,14 +49,6 @@ func (in *Inbox) PutBeside(m Item) error {
 // refuses reports whether there is no room, and the policy is Disconnect.
 func (in *Inbox) refuses() bool { return in.o.Overflow == Disconnect && in.full.Load() }
 
-// Collect says whether Put may collect the messages from a link that are at hand, because to wake
-// the reader for each costs more than all the rest. Then somebody calls Publish before the link
-// waits for more. Only the producer may call Collect.
-func (in *Inbox) Collect(collect bool) {
-	in.collecting = collect
-	in.space = space{} // not known: the next Put publishes, and measures it
-}
-
 // Skip gives up a message that has come in whole from the link.
 func (in *Inbox) Skip(m conn.Message) {
 	in.counts.Received(m)
@@ -64,8 +58,22 @@ func (in *Inbox) Skip(m conn.Message) {
 	}
 }
 
-// Abandon gives up a message that did not come in whole, and publishes those before it.
-func (in *Inbox) Abandon() {
+// Begin begins the reading of a link. collect says whether Put may collect the messages that are at hand, because to
+// wake the reader for each costs more than all the rest. Then somebody calls Publish before the link waits for more.
+// The reader and the producer read lend in turns until End, unless lend is nil or its connection does not allow that.
+// Only the producer may call Begin.
+func (in *Inbox) Begin(lend *link.Link, collect bool) {
+	in.collecting = collect
+	in.space = space{} // not known: the next Put publishes, and measures it
+	if lend != nil {
+		in.lead.Store(lead.New(lend, in.offer, in.o.Overflow == Block))
+	}
+}
+
+// End ends the reading of a link: it takes the turn to read back for good, gives up a message that did not come in
+// whole, and publishes those before it. Only the producer may call End, and only while it has the turn.
+func (in *Inbox) End() {
+	in.lead.Swap(nil).End()
 	in.begun = false
 	in.Publish()
 }
