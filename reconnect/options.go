@@ -1,11 +1,7 @@
 package reconnect
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -248,59 +244,6 @@ type Stall struct {
 
 // ErrStalled means that a session ended because no message came for [Stall.Limit].
 var ErrStalled = watch.ErrStalled
-
-func (o *Options) validate() error {
-	switch {
-	case o.OnMessage != nil && o.Inbox != Inbox{}:
-		return errors.New("reconnect: Options.OnMessage and Options.Inbox: either push or pull")
-	case o.OnSeam != nil && o.OnMessage == nil:
-		return errors.New("reconnect: Options.OnSeam needs OnMessage; without OnMessage, Read returns the seams")
-	case o.MarkRefetch && o.OnMessage != nil && o.OnSeam == nil:
-		return errors.New("reconnect: Options.MarkRefetch with OnMessage needs OnSeam, which gets the marks")
-	case o.MarkRefetch && o.Inbox.Overflow == InboxDiscard:
-		return errors.New("reconnect: Options.MarkRefetch with InboxDiscard: there is no stream for the marks")
-	case o.WhenDown > WhenDownKeep:
-		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
-	case o.Outbox.Keep != nil && o.WhenDown != WhenDownKeep:
-		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
-	case o.KeepAlive.Every > 0 && o.KeepAlive.Message == nil:
-		return errors.New("reconnect: Options.KeepAlive.Every without Message: nothing to write")
-	case o.KeepAlive.Every <= 0 && o.KeepAlive.Message != nil:
-		return errors.New("reconnect: Options.KeepAlive.Message without Every is never written")
-	case tooShort(o.KeepAlive.Every):
-		return shortError("KeepAlive.Every", o.KeepAlive.Every)
-	case o.Liveness.Limit < 0 && o.Liveness.ProbeEvery <= 0 && o.Liveness.Probe != nil:
-		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without ProbeEvery, is never called")
-	case tooShort(o.Liveness.ProbeEvery):
-		return shortError("Liveness.ProbeEvery", o.Liveness.ProbeEvery)
-	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
-		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
-	case slices.Contains(o.Layers, nil):
-		return fmt.Errorf("reconnect: Options.Layers[%d] is nil", slices.Index(o.Layers, nil))
-	case o.Run.Kick != nil:
-		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
-	}
-	if err := o.Pace.Validate(); err != nil {
-		return fmt.Errorf("reconnect: Options.Pace: %w", err)
-	}
-	in, out := &o.Inbox, &o.Outbox
-	return cmp.Or(
-		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard),
-		validateLimits("Outbox", out.Messages, out.Bytes, out.Overflow, OutboxReplaceKey),
-		o.Rotate.validate(o.Run.OneConnection))
-}
-
-func validateLimits[O ~uint8](queue string, messages, bytes int, overflow, last O) error {
-	switch {
-	case messages < 0:
-		return fmt.Errorf("reconnect: Options.%s.Messages is negative: %d", queue, messages)
-	case bytes < 0:
-		return fmt.Errorf("reconnect: Options.%s.Bytes is negative: %d", queue, bytes)
-	case overflow > last:
-		return fmt.Errorf("reconnect: Options.%s.Overflow is none of the policies: %d", queue, overflow)
-	}
-	return nil
-}
 
 // KeepAlive writes a message when nothing was written for a while. Unlike a probe it expects no
 // response.

@@ -1,8 +1,6 @@
 package reconnect
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -73,35 +71,6 @@ const (
 
 // ErrRotated is the cause of the end of a replaced session, unless [Advice] has another.
 var ErrRotated error = &link.Ended{Text: "replaced by the next session", Why: backoff.ReasonRotated}
-
-// shortest is the minimum for an interval at which something is repeated.
-const shortest = time.Millisecond
-
-func tooShort(interval time.Duration) bool { return interval > 0 && interval < shortest }
-
-// shortError returns the error of an interval that was probably meant to have a unit.
-func shortError(option string, d time.Duration) error {
-	return fmt.Errorf("reconnect: Options.%s is %v: want at least %v, or a unit such as time.Second",
-		option, d, shortest)
-}
-
-func (o *Rotation) validate(one bool) error {
-	switch {
-	case o.After < 0:
-		return fmt.Errorf("reconnect: Options.Rotate.After is negative: %v", o.After)
-	case tooShort(o.After):
-		return shortError("Rotate.After", o.After)
-	case o.Drain < 0:
-		return fmt.Errorf("reconnect: Options.Rotate.Drain is negative: %v", o.Drain)
-	case o.Overlap > OverlapBreakFirst:
-		return fmt.Errorf("reconnect: Options.Rotate.Overlap is none of the ways: %d", o.Overlap)
-	case o.Overlap == OverlapMix && one:
-		return errors.New("reconnect: Options.Rotate.Overlap cannot be OverlapMix with RunOptions.OneConnection, which allows one connection")
-	case o.Allowed != nil && o.After == 0:
-		return errors.New("reconnect: Options.Rotate.Allowed without After is never asked")
-	}
-	return nil
-}
 
 // Rotate requests the replacement of a session, as a says, and returns immediately. It does nothing
 // unless session is the current one, ready, and not being replaced already. While the previous session
