@@ -108,7 +108,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	x.hangs = true
 	d.judge(fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
-	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
+	x.session.leaveGate(d.gateVerdict(), d.err)
 	call(d.s.calls, &hookNames.DialHung, d.s.hooks.Load().DialHung, DialHung{
 		Name:  d.s.hooks.name,
 		Try:   x.try.Number,
@@ -120,6 +120,15 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 func (d *dialing[C]) judge(err error) {
 	d.err, d.s.again = err, false
 	d.s.verdict = d.s.judge(err)
+}
+
+// gateVerdict returns the verdict on a dial for the gate. It is ClassStop, which says nothing about the
+// host, if d.ctx ended the dial, or our own machine failed.
+func (d *dialing[C]) gateVerdict() backoff.Verdict {
+	if d.ctx.Err() != nil {
+		return backoff.Verdict{Class: backoff.ClassStop}
+	}
+	return d.s.verdict.OfServer()
 }
 
 // These are the causes of cutting a dial that has not failed.
@@ -141,7 +150,7 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 	default:
 		err := d.cut(x, backoff.ErrHung)
 		d.judge(err)
-		x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
+		x.session.leaveGate(d.gateVerdict(), d.err)
 		d.s.owner.attemptFailed()
 		d.publish()
 	}
@@ -258,7 +267,7 @@ func (d *dialing[C]) ended(x *dial[C]) {
 func (d *dialing[C]) dialFailed(x *dial[C], err error) {
 	at := time.Now() // functions of the user may block from here on
 	d.judge(err)
-	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
+	x.session.leaveGate(d.gateVerdict(), d.err)
 	if !x.atGate {
 		d.s.owner.attemptFailed()
 	}

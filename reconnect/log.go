@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -146,26 +145,4 @@ func cause(err error) slog.Attr {
 		return slog.Attr{}
 	}
 	return slog.String("cause", err.Error())
-}
-
-// refusal is how the peer has refused the last session that it refused: a close code, or the text of an error. It is
-// empty if the peer has refused none. It belongs to the supervisor's goroutine. Log warns if a refusal comes again.
-type refusal string
-
-// note notes the error by which a session has ended, and reports whether the peer has refused the session as it did
-// the last one that it refused. answered says that the error is the answer to a login. ready is how long the session
-// was ready: after an hour the refusal before it is forgotten.
-func (r *refusal) note(err error, answered bool, ready time.Duration) (again bool) {
-	var closed interface{ CloseCode() int }
-	text := ""
-	switch {
-	case errors.As(err, &closed) && closed.CloseCode() >= 3000: // without the reason, which may differ each time
-		text = strconv.Itoa(closed.CloseCode())
-	case answered && err != errServed:
-		text = err.Error()
-	}
-	if again = text != "" && text == string(*r); text != "" || ready >= time.Hour {
-		*r = refusal(text)
-	}
-	return again
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,19 +194,21 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, session *Session, how 
 	err = cmp.Or(err, errServed)
 	s.verdict = s.judge(err)
 	ready, wasReady := session.end()
-	opened := s.openedVerdict(ctx, err, how.lost)
-	session.leaveGate(opened, err)
 	s.cause = err
 	end := SessionDone{
 		Name: s.hooks.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
 	}
-	up := time.Duration(-1)
+	up, answered := time.Duration(-1), false
 	if wasReady {
 		s.down, up = ended, ended-ready
 		end.Ready = up
 		s.dials.Use(s.o.dials)
+	} else {
+		opened := s.openedVerdict(ctx, err, how.lost)
+		session.leaveGate(opened, err)
+		answered = opened.Class == backoff.ClassOK
 	}
-	s.again = s.refusal.note(err, !wasReady && opened.Class == backoff.ClassOK, up)
+	s.again = s.refusal.note(err, answered, up)
 	v := s.verdict
 	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
 	outer := s.calls.Enter(s.o.policyName)
@@ -217,24 +220,18 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, session *Session, how 
 	call(s.calls, &hookNames.SessionDone, s.hooks.Load().SessionDone, end)
 }
 
-// gateVerdict returns the verdict on a dial for the gate. It is ClassStop, which says nothing about the
-// host, if ctx ended the dial, or our own machine failed.
-func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
-	if ctx.Err() != nil {
-		return backoff.Verdict{Class: backoff.ClassStop}
-	}
-	return s.verdict.OfServer()
-}
-
 // openedVerdict returns the gate's verdict on a session that was never ready. The host has answered the
 // dial, so an overload, a slow opening and a lost connection count against the host. A refused login and a
 // Retry-After do not, because the server may have meant one account.
 func (s *supervisor[C]) openedVerdict(ctx context.Context, err error, lost bool) backoff.Verdict {
-	v := s.gateVerdict(ctx)
+	if ctx.Err() != nil {
+		return backoff.Verdict{Class: backoff.ClassStop}
+	}
+	v := s.verdict.OfServer()
 	v.RetryAfter, v.Lenient = 0, false
 	var slow openTimeout
 	switch {
-	case v.Class == backoff.ClassStop && ctx.Err() != nil, v.Class == backoff.ClassOverload:
+	case v.Class == backoff.ClassOverload:
 	case errors.As(err, &slow):
 		v.Class = backoff.ClassOverload
 	case lost:
@@ -243,6 +240,28 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, err error, lost bool)
 		v.Class = backoff.ClassOK
 	}
 	return v
+}
+
+// refusal is how the peer has refused the last session that it refused: a close code, or the text of an error. It is
+// empty if the peer has refused none. It belongs to the supervisor's goroutine. Log warns if a refusal comes again.
+type refusal string
+
+// note notes the error by which a session has ended, and reports whether the peer has refused the session as it did
+// the last one that it refused. answered says that the error is the answer to a login. ready is how long the session
+// was ready: after an hour the refusal before it is forgotten.
+func (r *refusal) note(err error, answered bool, ready time.Duration) (again bool) {
+	var closed interface{ CloseCode() int }
+	text := ""
+	switch {
+	case errors.As(err, &closed) && closed.CloseCode() >= 3000: // without the reason, which may differ each time
+		text = strconv.Itoa(closed.CloseCode())
+	case answered && err != errServed:
+		text = err.Error()
+	}
+	if again = text != "" && text == string(*r); text != "" || ready >= time.Hour {
+		*r = refusal(text)
+	}
+	return again
 }
 
 // hold passes c to serve and closes it afterwards, or when ctx is done. It also closes c if

@@ -241,7 +241,7 @@ type WaitStart struct {
 	// that is for a login.
 	Drawn time.Duration
 
-	again    bool   // the last session was refused as one before it: see refusal
+	again    bool   // the last session was refused as one before it: see refusal.note
 	replaces uint64 // the number of the ready session that the dial is to replace, or 0
 }
 
