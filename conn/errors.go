@@ -105,8 +105,8 @@ func (e *TooBigError) Error() string {
 // CloseCode returns 1009, the code of the close frame sent to the peer of a WebSocket.
 func (e *TooBigError) CloseCode() int { return codeTooBig }
 
-// SlowMessageError reports that the connection was closed because a message took longer than its
-// limit.
+// SlowMessageError reports that the connection was closed because a part of a message took
+// longer than its limit.
 type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
 	Limit time.Duration // the exceeded limit
@@ -114,9 +114,9 @@ type SlowMessageError struct {
 
 func (e *SlowMessageError) Error() string {
 	if e.Op == "write" {
-		return fmt.Sprintf("a message was not written within %v", e.Limit)
+		return fmt.Sprintf("a part of a message was not written within %v", e.Limit)
 	}
-	return fmt.Sprintf("a message did not come in whole within %v", e.Limit)
+	return fmt.Sprintf("a part of a message did not arrive within %v", e.Limit)
 }
 
 var (

@@ -307,7 +307,7 @@ func TestAMessageThatDoesNotCompleteIsCut(t *testing.T) {
 		s.send(t, "ha")
 		takes(t, 60*second, func() {
 			err := read()
-			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
+			require.EqualError(t, err, "read: a part of a message did not arrive within 1m0s")
 			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 			require.NotErrorIs(t, err, net.ErrClosed)
 		})

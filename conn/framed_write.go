@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
-// Write implements [Conn]. If the message is larger than 64 KiB, the Framer allocates a copy. One
-// message is one Write of the net.Conn.
+// Write implements [Conn]. If the message is larger than 64 KiB, the Framer allocates a copy. A
+// frame of up to 32 KiB is one Write of the net.Conn, and a larger one is a Write for each 32 KiB. If
+// a part after the first has to wait for the network and is then taken, that counts as a sign of life
+// for Silence.
 //
 // The error is [ErrNotWritten] if the net.Conn reports that it has written nothing, over TLS too,
 // because the peer cannot decrypt a partial record. After this error too the connection is closed.
@@ -17,7 +20,7 @@ func (c *Framed) Write(m Message) error {
 }
 
 // WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
-// reaches this size, are one Write of the net.Conn, under one WriteTimeout.
+// reaches this size, are written together.
 func (c *Framed) WriteBatch(ms []Message) (n int, err error) {
 	for n < len(ms) && err == nil {
 		var some int
@@ -82,13 +85,26 @@ func handed(ends []int, took int, cause error) (n int, err error) {
 	return n, &lostError{"write", cause}
 }
 
-// write writes frames, and returns how many bytes of them were taken. It is our
+// write writes frames, in parts that have a WriteTimeout each, and returns how many bytes of them were taken. It is our
 // turn.
 func (c *Framed) write(out []byte) (took int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, cause
 	}
-	if took, err = c.nc.Write(out); err != nil {
+	for took < len(out) && err == nil {
+		var since time.Duration
+		if took > 0 {
+			c.wire.writing.progress()
+			since = clock()
+		}
+		var n int
+		n, err = c.nc.Write(out[took:min(took+fragment, len(out))])
+		if took > 0 && err == nil && clock()-since >= time.Millisecond {
+			c.wire.noteLife()
+		}
+		took += n
+	}
+	if err != nil {
 		err = c.wire.end(err)
 		c.wire.Cut()
 	}

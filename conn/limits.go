@@ -15,16 +15,18 @@ type Limits struct {
 	// Negative is an error: for no limit, set a large one. Default: 16 MiB.
 	ReadLimit int64
 
-	// WriteTimeout limits the time to write a message. If several goroutines write, they take
-	// turns, each with the full time. After that the connection is closed with a
-	// [SlowMessageError]. On js only the wait for the browser's buffer counts. Default: 10 s;
-	// negative means none.
+	// WriteTimeout limits the time in which the network must take 32 KiB of a message, or what is
+	// left of it. So a message of any size is written as long as the peer takes 3.3 kB/s or more. If
+	// several goroutines write, they take turns, each with the full time. After that the connection
+	// is closed with a [SlowMessageError]. On js only the wait for the browser's buffer counts.
+	// Default: 10 s; negative means none.
 	WriteTimeout time.Duration
 
-	// MessageTimeout limits the time in which a message, or a control frame of a WebSocket, must
-	// arrive, from its first byte (of a Framed: the first that no [Skipper] skips). After that the
-	// connection is closed with a [SlowMessageError]. Not used on js, where messages arrive
-	// complete. Default: 60 s; negative means none.
+	// MessageTimeout limits the time in which 32 KiB of a message, or what is left of it, must
+	// arrive, the first time from its first byte (of a Framed: the first that no [Skipper] skips).
+	// A control frame of a WebSocket counts as a message, or as bytes of the one in progress. After
+	// that the connection is closed with a [SlowMessageError]. Not used on js, where messages arrive
+	// complete. Default: 60 s, which are 550 B/s; negative means none.
 	MessageTimeout time.Duration
 }
 

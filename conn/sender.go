@@ -22,7 +22,7 @@ type sender struct {
 const (
 	// fragment is how large a message is that travels as one frame, and how much of a
 	// batch is handed to the kernel together. Between two fragments control frames
-	// find their turn.
+	// find their turn. The limits on time hold for each of them.
 	fragment = 32 << 10
 
 	// maxWaiting is how many answers to pings may wait, and how many pings, and maxWaitingSize is how many

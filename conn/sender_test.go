@@ -224,9 +224,9 @@ func TestAPeerThatReadsNothingIsCutAtTheWriteTimeout(t *testing.T) {
 					return nil
 				})
 				takes(t, 30*second, func() {
-					require.EqualError(t, l.writing(1<<20)(), "write: a message was not written within 30s")
+					require.EqualError(t, l.writing(1<<20)(), "write: a part of a message was not written within 30s")
 				})
-				require.EqualError(t, read(), "read: a message was not written within 30s")
+				require.EqualError(t, read(), "read: a part of a message was not written within 30s")
 				require.NoError(t, peer())
 			})
 		})

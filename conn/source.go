@@ -20,7 +20,8 @@ type source struct {
 	full  bool             // the last read filled its buffer: more has probably come
 	begun bool             // something of the message under way has come
 	timed bool             // and the watchdog runs for it
-	spent time.Duration    // which calls of ReadWhole have waited for it
+	part  int              // bytes of it that have come since its time began
+	spent time.Duration    // which calls of ReadWhole have waited for the part
 	by    caller           // which method reads
 	mute  error            // why a ping could not be answered, or nil
 
@@ -79,6 +80,12 @@ func (s *source) ask(p []byte) (int, error) {
 		switch {
 		case n > 0:
 			s.begun = true
+			if s.part += n; s.part >= fragment {
+				s.part, s.spent = 0, 0
+				if s.timed {
+					s.wire.message.progress()
+				}
+			}
 			return n, nil
 		case woken && (s.by == byReadWhole || !s.begun && s.by != byClose):
 			return 0, ErrWoken
@@ -107,7 +114,7 @@ func (s *source) finish(more bool) {
 		s.timed = false
 		s.wire.message.end()
 	}
-	s.begun, s.spent = more, 0
+	s.begun, s.part, s.spent = more, 0, 0
 	if len(s.win) == 0 {
 		s.release()
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// watchdog cuts a connection on which something takes longer than limit. It is busy between
-// begin and end. If several are busy, they take turns: the time starts again each time
-// that one of them ends.
+// watchdog cuts a connection on which a part of something takes longer than limit. It is busy between
+// begin and end, and progress begins the next part. If several are busy, they take turns: the time
+// also starts again each time that one of them ends.
 type watchdog struct {
 	limit time.Duration // at most 0: off
 	watch atomic.Pointer[watch]
@@ -23,7 +23,7 @@ type watch struct {
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	busy   int
-	since  time.Duration // when the turn of the one that is busy began
+	since  time.Duration // when the part of the one whose turn it is began
 	timer  *time.Timer
 	armed  bool // the timer will tick, or is ticking
 	closed bool
@@ -76,6 +76,17 @@ func (d *watchdog) end() {
 	if w.busy > 0 {
 		w.since = clock()
 	}
+	w.mu.Unlock()
+}
+
+// progress starts the time again, for the next part of the only one that is busy, or the one whose turn it is.
+func (d *watchdog) progress() {
+	if d.limit <= 0 {
+		return
+	}
+	w := d.watch.Load()
+	w.mu.Lock()
+	w.since = clock()
 	w.mu.Unlock()
 }
 

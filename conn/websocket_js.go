@@ -18,7 +18,7 @@ import (
 //   - Nothing slows the peer down while the program does not read. [UnreadError] limits the unread
 //     messages.
 //   - Write passes a message to the browser. While more than 1 MiB is buffered there, Write waits,
-//     for WriteTimeout at most.
+//     as long as the browser sends 32 KiB within each WriteTimeout.
 //   - A connection cannot be aborted. CloseNow begins to close it, without a code, and does not
 //     wait; the browser closes it when the peer has replied, or after a timeout.
 //   - Close can send 1000 and 3000 to 4999. Instead of another code of RFC 6455, section 7.4, it

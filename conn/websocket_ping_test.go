@@ -91,9 +91,9 @@ func TestStuckPingIsCutAtTheWriteTimeout(t *testing.T) {
 		read := l.reading()
 		takes(t, 30*second, func() {
 			err := l.Ping(t.Context())
-			require.EqualError(t, err, "ping: a message was not written within 30s")
+			require.EqualError(t, err, "ping: a part of a message was not written within 30s")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			require.EqualError(t, read(), "read: a message was not written within 30s")
+			require.EqualError(t, read(), "read: a part of a message was not written within 30s")
 		})
 	})
 }

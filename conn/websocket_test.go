@@ -238,7 +238,7 @@ func TestUnfinishedMessageIsCutAtItsTimeout(t *testing.T) {
 			err := wait()
 			var stuck *SlowMessageError
 			require.ErrorAs(t, err, &stuck)
-			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
+			require.EqualError(t, err, "read: a part of a message did not arrive within 1m0s")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 		})
 	})
@@ -311,7 +311,7 @@ func TestATrickledPingIsCutAtTheMessageTimeout(t *testing.T) {
 				}
 				takes(t, limit, func() {
 					err := wait()
-					require.EqualError(t, err, "read: a message did not come in whole within 10s")
+					require.EqualError(t, err, "read: a part of a message did not arrive within 10s")
 					require.NotErrorIs(t, err, context.DeadlineExceeded)
 				})
 			})

@@ -33,8 +33,7 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	defer out.end()
 	for n < len(ms) && err == nil {
 		if n > 0 { // the next ones have a WriteTimeout of their own
-			c.wire.writing.end()
-			c.wire.writing.begin(c.wire)
+			c.wire.writing.progress()
 		}
 		var some int
 		some, err = c.writeSome(ms[n:])
@@ -124,6 +123,7 @@ func (s *sender) divide(first byte, rest []byte) (m span, err error) {
 		if _, err = s.flush(); err != nil {
 			return m, err
 		}
+		s.to.wire.writing.progress()
 		first, rest = opContinuation, rest[fragment:]
 	}
 	return s.addFragment(bitFIN|first, rest)

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"fmt"
+	"math"
 	"syscall/js"
 	"time"
 	"unicode/utf8"
@@ -48,16 +49,20 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 }
 
 // awaitRoom waits until the browser has sent most of what it was given, and closes the
-// connection if that takes longer than WriteTimeout.
+// connection if WriteTimeout passes in which it sends less than a fragment.
 func (c *WebSocket) awaitRoom() error {
-	for start := clock(); ; {
+	for start, before := clock(), math.MaxInt; ; {
 		select {
 		case <-c.ended:
 			return c.end(errEnded)
 		default:
 		}
-		if c.socket.Get("bufferedAmount").Int() <= buffered {
+		waiting := c.socket.Get("bufferedAmount").Int()
+		switch {
+		case waiting <= buffered:
 			return nil
+		case waiting <= before-fragment:
+			start, before = clock(), waiting
 		}
 		if limit := c.limits.WriteTimeout; limit > 0 && clock()-start >= limit {
 			cause := c.end(&SlowMessageError{Op: "write", Limit: limit})

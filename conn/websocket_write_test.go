@@ -80,13 +80,13 @@ func TestStuckWriteIsCutAtItsTimeout(t *testing.T) {
 		l.client().fill(10)
 		takes(t, defaultWriteTimeout, func() {
 			err := l.writing(100)()
-			require.EqualError(t, err, "write: a message was not written within 10s")
+			require.EqualError(t, err, "write: a part of a message was not written within 10s")
 			require.NotErrorIs(t, err, ErrNotWritten)
 			require.NotErrorIs(t, err, net.ErrClosed)
 			require.ErrorAs(t, err, new(*SlowMessageError))
 		})
 		err := read()
-		require.EqualError(t, err, "read: a message was not written within 10s")
+		require.EqualError(t, err, "read: a part of a message was not written within 10s")
 		require.NotErrorIs(t, err, net.ErrClosed)
 	})
 }
