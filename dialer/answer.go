@@ -17,9 +17,10 @@ import (
 // answerError is an HTTP answer that refuses: the server's to the handshake, or a proxy's to
 // CONNECT.
 type answerError struct {
-	code int
-	wait time.Duration // Retry-After
-	text string
+	code   int
+	wait   time.Duration // Retry-After
+	header http.Header
+	text   string
 }
 
 func (a *answerError) Error() string { return a.text }
@@ -31,7 +32,7 @@ func newAnswerError(resp *http.Response, about string) *answerError {
 	if about != "" {
 		text += ": " + about
 	}
-	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), text: text}
+	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), header: resp.Header, text: text}
 }
 
 // refusal returns the error for an answer other than 101 to the handshake r; behind is the data that came together

@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -76,6 +77,42 @@ func TestWhatEndsTheConnectionIsTheErrorOfTheAnswer(t *testing.T) {
 			require.Equal(t, c.want, err)
 		})
 	}
+}
+
+func TestErrorHasHeaderOfResponse(t *testing.T) {
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.Next(conntest.Status(401, http.Header{"Www-Authenticate": {"Nonce abc"}}), conntest.BadAccept)
+		e := v.fail(t, t.Context(), 0)
+		require.Equal(t, "Nonce abc", e.Header.Get("WWW-Authenticate"))
+		require.NotContains(t, fmt.Sprintf("%v %+v", e, e), "abc")
+		e = v.fail(t, t.Context(), 0)
+		require.Equal(t, 101, e.StatusCode)
+		require.Equal(t, "websocket", e.Header.Get("Upgrade"))
+	})
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.Close()
+		require.Nil(t, v.fail(t, t.Context(), 0).Header)
+	})
+}
+
+func TestAcceptedGetsHeaderOfResponse(t *testing.T) {
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.Next(conntest.Status(503, nil), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Add("Set-Cookie", "node=7")
+			v.Accept(w, r)
+		})
+		var headers []http.Header
+		ctx := backoff.WithAttempt(t.Context(), backoff.Attempt{
+			Accepted: func(header map[string][]string) { headers = append(headers, header) },
+		})
+		v.fail(t, ctx, 0)
+		require.Empty(t, headers, "a rejection")
+		c, err := v.dialer.Dial(ctx)
+		require.NoError(t, err)
+		c.CloseNow()
+		require.Len(t, headers, 1)
+		require.Equal(t, []string{"node=7"}, headers[0]["Set-Cookie"])
+	})
 }
 
 func TestRetryAfterIsRead(t *testing.T) {

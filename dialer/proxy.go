@@ -135,12 +135,15 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 			return nil, err
 		}
 	}
-	return nc, connectMethod(nc, proxy, address)
+	return nc, connectMethod(nc, proxy, address, d.ProxyHeader.Clone())
 }
 
-// connectMethod asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6).
-func connectMethod(nc net.Conn, proxy *url.URL, address string) error {
-	header := http.Header{}
+// connectMethod asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6). header, which may be nil, belongs to the
+// request.
+func connectMethod(nc net.Conn, proxy *url.URL, address string, header http.Header) error {
+	if header == nil {
+		header = http.Header{}
+	}
 	if proxy.User != nil {
 		password, _ := proxy.User.Password()
 		login := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))

@@ -25,7 +25,8 @@ type proxyServer struct {
 	work sync.WaitGroup
 
 	mu      sync.Mutex
-	targets []string // what clients asked for
+	targets []string      // what clients asked for
+	headers []http.Header // of their requests by CONNECT
 }
 
 // serve handles each connection of l. The caller closes l, and then waits for work.
@@ -73,7 +74,7 @@ func (p *proxyServer) connect(c *peeked) net.Conn {
 		return nil
 	}
 	p.mu.Lock()
-	p.targets = append(p.targets, r.Host)
+	p.targets, p.headers = append(p.targets, r.Host), append(p.headers, r.Header)
 	p.mu.Unlock()
 	q := http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
 	user, password, _ := q.BasicAuth()

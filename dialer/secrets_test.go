@@ -90,6 +90,10 @@ var kinds = []struct {
 		d.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: proxyAddr, User: url.UserPassword("u", secret)})
 		return []string{secret, base64.StdEncoding.EncodeToString([]byte("u:" + secret))}
 	}},
+	{name: "proxy header", plant: func(d *WebSocket, secret string) []string {
+		d.ProxyHeader = http.Header{"X-Proxy-Key": {secret}}
+		return []string{secret}
+	}},
 }
 
 // unknown are the routes on which a secret of that kind is not known yet, or that need what the kind needs.

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // attempt makes one attempt at the handshake r. A foreign host is none of the endpoints: see
@@ -42,6 +43,9 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 	switch {
 	case err == nil:
 		u.body.open = true
+		if accepted := backoff.AttemptFrom(ctx).Accepted; accepted != nil {
+			accepted(u.resp.Header)
+		}
 		return conn.NewWebSocket(ws, w, d.connOptions(r))
 	case u.body != nil: // a 101 that is wrong
 		return nil, d.wrong101(u.resp, err, r.secrets)

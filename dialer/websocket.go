@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -38,7 +39,8 @@ type WebSocket struct {
 	// Prepare may change the URL and the header before each endpoint is dialed and a socket is
 	// opened, for example to make new credentials. ctx is done when the attempt ends or
 	// HandshakeTimeout is over. With Prepare a rejection by 401 or 403 is a [backoff.ClassRefresh],
-	// and in the next attempt [backoff.AttemptFrom] of ctx has Refresh set. An error of Prepare
+	// and in the next attempt [backoff.AttemptFrom] of ctx has Refresh set, and Err, which wraps the
+	// [*Error] with the Header of the rejection, such as its WWW-Authenticate. An error of Prepare
 	// ends the attempt, and is printed without the URL in a [url.Error] and the secrets in the
 	// Request. If a supervisor has a Gate and the URL is at another host, Prepare is called again
 	// when the gate has admitted that host. It is called concurrently if Dial is. Default: none.
@@ -80,6 +82,10 @@ type WebSocket struct {
 	// proxy must have a certificate for its own name. Default: [http.ProxyFromEnvironment]. For no
 	// proxy: http.ProxyURL(nil).
 	Proxy func(*http.Request) (*url.URL, error)
+
+	// ProxyHeader is sent to an HTTP proxy with CONNECT. The user and password of the proxy's URL,
+	// if any, replace its Proxy-Authorization. Default: none.
+	ProxyHeader http.Header
 
 	// DialContext makes the connection to the endpoint or the proxy, with "tcp" for network. It
 	// must return when ctx is done; ctx has no deadline. Default: a socket made by TCP.
@@ -221,6 +227,7 @@ func (d *WebSocket) setup() *endpoints {
 			s.addURL(u)
 		}
 		s.addHeader(d.Header)
+		s.addHeader(d.ProxyHeader)
 		s.add(d.Subprotocols...)
 		d.secrets = s.orBase()
 		d.endpoints = newEndpoints("WebSocket", urls, settings{
@@ -235,6 +242,12 @@ func (d *WebSocket) setup() *endpoints {
 func (d *WebSocket) validate() error {
 	if err := validateHeader(d.Header, d.secrets); err != nil {
 		return fmt.Errorf("Header: %w", err)
+	}
+	if err := validateHeader(d.ProxyHeader, d.secrets); err != nil {
+		return fmt.Errorf("ProxyHeader: %w", err)
+	}
+	if d.ProxyHeader["Host"] != nil {
+		return errors.New("ProxyHeader: Host is set by CONNECT")
 	}
 	for i, s := range d.Subprotocols {
 		if err := checkToken(s); err != nil { // which does not print it, because it may be a credential

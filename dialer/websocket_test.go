@@ -229,6 +229,10 @@ func TestValidateNamesTheOption(t *testing.T) {
 			URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}},
 		},
 		"Header: Host: want one host, by that name": {URL: good, Header: http.Header{"Host": {"a/b"}}},
+		"ProxyHeader: X: a value has a line break or another control character": {
+			URL: good, ProxyHeader: http.Header{"X": {"passwd\n"}},
+		},
+		"ProxyHeader: Host is set by CONNECT": {URL: good, ProxyHeader: http.Header{"Host": {"passwd"}}},
 		"Subprotocols[2]: it is the same as Subprotocols[1]": {
 			URL: good, Subprotocols: []string{"a", "passwd", "passwd"},
 		},

@@ -95,6 +95,8 @@ func (d *dialing[C]) dial(x *dial[C]) {
 	})
 
 	try := x.try
+	try.Err = d.err
+	try.Accepted = func(header map[string][]string) { x.session.header = header }
 	try.Connected = func() {
 		x.reached.CompareAndSwap(0, int64(link.Now()))
 		select {

@@ -26,6 +26,8 @@ type Opening struct {
 	Planned  bool          // the session replaces a live one
 	Advised  bool          // the dialer followed [Advice].URL, and HintFrom returns the hint of that Advice
 
+	Header map[string][]string // of the handshake's response, as an http.Header, or nil
+
 	session  *Session
 	life     *lifetime
 	replaces successor // to which it delivers, because the session before is still read; empty: none
@@ -161,13 +163,15 @@ var errOver = errors.New("reconnect: Opening used after OnSession returned")
 // open calls OnSession in a goroutine of its own, because the stack that it needs should not
 // be the one that waits for messages afterwards.
 func (k *keeper) open(l *served, s *Session, side side) error {
+	header := s.header
+	s.header = nil // the session may last for months
 	if k.c.onSession == nil && !slices.ContainsFunc(k.c.layers, func(l *Layer) bool { return l.Open != nil }) {
 		return nil
 	}
 	ctx, cancel := l.openContext(k.c.life.o.OpenTimeout)
 	defer cancel()
 	o := &Opening{
-		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, Advised: l.extra.advised,
+		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, Advised: l.extra.advised, Header: header,
 		session: s, life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
 	}
 	side.opening(o)

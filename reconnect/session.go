@@ -22,9 +22,10 @@ type Session struct {
 
 	start  link.Instant
 	hooks  *hooks
-	calls  *watch.Calls   // those of the supervisor, or nil for a Run once the session has begun
-	logins *budget.Logins // nil: there is no limit
-	login  atomic.Int32   // loginDue, loginTaken or loginSpared
+	calls  *watch.Calls        // those of the supervisor, or nil for a Run once the session has begun
+	logins *budget.Logins      // nil: there is no limit
+	login  atomic.Int32        // loginDue, loginTaken or loginSpared
+	header map[string][]string // of the handshake's response, until the session is opened; belongs to the supervisor
 
 	mu      sync.Mutex // guards what follows
 	isReady bool

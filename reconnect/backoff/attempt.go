@@ -11,6 +11,7 @@ type Attempt struct {
 	Connect   time.Duration // limit on name resolution and TCP, or 0 for the dialer's default
 	Handshake time.Duration // limit on TLS and upgrade, or 0 for the dialer's default
 	Refresh   bool          // the last credentials were rejected: make new ones
+	Err       error         // why the last dial failed or the last session ended; nil for the first dial
 
 	// URL was advised by the server of the last session, or is empty. The dialer decides whether to trust it.
 	URL string
@@ -18,6 +19,10 @@ type Attempt struct {
 	// A dialer that knows URL should call Followed, if non-nil, before it returns: with nil if it dials URL,
 	// otherwise with the reason why not.
 	Followed func(err error)
+
+	// A dialer with a handshake should call Accepted, if non-nil, before it returns a connection, with the
+	// header of the server's response, such as an http.Header. Accepted does not block.
+	Accepted func(header map[string][]string)
 
 	// Host, if non-nil, should be called before connecting to each host, with the host and port, or with "" for
 	// the result of the dialer's method Host. The dialer must return an error from Host: the supervisor has

@@ -36,7 +36,7 @@ func TestACauseIsMadeOfTypesAndCodes(t *testing.T) {
 		"hangup: the peer hung up without a close frame":            fmt.Errorf(s+": %w", io.EOF),
 		"protocol: the peer broke the rules of the protocol":        &conn.ProtocolError{Err: errors.New(s)},
 		"protocol: message larger than the read limit of 7 bytes":   fmt.Errorf(s+": %w", &conn.TooBigError{Limit: 7}),
-		"timeout: a part of a message was not written within 7s":              &conn.SlowMessageError{Op: "write", Limit: 7 * time.Second},
+		"timeout: a part of a message was not written within 7s":    &conn.SlowMessageError{Op: "write", Limit: 7 * time.Second},
 		"timeout: a limit was exceeded":                             fmt.Errorf(s+": %w", context.DeadlineExceeded),
 		"silent: the peer was silent for too long":                  reconnect.ErrSilent,
 		"slow_reader: the program read too slowly":                  reconnect.ErrInboxFull,
