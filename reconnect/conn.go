@@ -276,6 +276,10 @@ type Stats struct {
 	// connection is no [conn.Transport]. It is 0 without a ready session, and for a connection that can
 	// be neither queried nor probed.
 	Silence time.Duration
+
+	// RoundTrip is how long the peer took to answer the last ping of [Options].Liveness, or 0. Only a silent
+	// peer is pinged, so the ping may be old.
+	RoundTrip time.Duration
 }
 
 // Stats returns the counts. Each is exact, but they are not a consistent snapshot.
@@ -286,7 +290,7 @@ func (c *Conn) Stats() Stats {
 		Received: n.in.Messages.Load(), ReceivedBytes: n.in.Bytes.Load(),
 		Written: shared.Written.Load(), WrittenBytes: shared.WrittenBytes.Load(), Probes: shared.Probes.Load(),
 		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(),
-		KeepAliveMessages: shared.KeepAliveMessages.Load(),
+		KeepAliveMessages: shared.KeepAliveMessages.Load(), RoundTrip: time.Duration(shared.RoundTrip.Load()),
 	}
 	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
 	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox.Load().Depth()

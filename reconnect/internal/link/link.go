@@ -488,6 +488,7 @@ type Counts struct {
 	Written, WrittenBytes atomic.Uint64 // written by the goroutine that holds the write slot
 	Dropped, Unknown      atomic.Uint64 // messages with these fates
 	Probes                atomic.Uint64
+	RoundTrip             atomic.Int64 // of the last ping that was answered, in ns; not a count
 	KeepAliveMessages     atomic.Uint64
 }
 

@@ -129,7 +129,9 @@ func (w *Liveness) ping(ctx context.Context) error {
 	switch {
 	case err == nil:
 		w.Heard()
-		if w.silence.answered(link.Now()-asked, w.limits()) {
+		took := link.Now() - asked
+		w.link.Life().Counts.RoundTrip.Store(int64(took))
+		if w.silence.answered(took, w.limits()) {
 			w.shared.patience.Store(0)
 		}
 		return nil

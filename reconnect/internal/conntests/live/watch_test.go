@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/internal/conntests/scene"
 )
@@ -150,6 +151,19 @@ func TestStatsShowTheAgeOfTheQueue(t *testing.T) {
 		require.Equal(t, 3*time.Second, c.Stats().QueuedAge)
 		s.WantDial().Accept()
 		require.Zero(t, c.Stats().QueuedAge)
+	})
+}
+
+func TestStatsShowRoundTripOfPing(t *testing.T) {
+	scene.WithWSServer(t, conntest.Discard, func(t *testing.T, server *scene.WSServer) {
+		c := server.Ready(t, &reconnect.Options{Liveness: reconnect.Liveness{Limit: 30 * time.Second}})
+		server.Pipe(t).Latency(conntest.Both, 30*time.Millisecond)
+		time.Sleep(9 * time.Second)
+		require.Zero(t, c.Stats().RoundTrip)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 60*time.Millisecond, c.Stats().RoundTrip)
+		server.Network.ResetAll(scene.WSAddr)
+		require.Equal(t, 60*time.Millisecond, c.Stats().RoundTrip)
 	})
 }
 
