@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redial-go/redial/reconnect"
 )
@@ -62,7 +63,7 @@ var ErrAlready = errors.New("already in the requested state")
 // ErrEnded is the error of a [Rejection] if the venue has ended a subscription and Answer.Err is nil.
 var ErrEnded = errors.New("the venue has ended the subscription")
 
-// ErrNoAnswer is the error of a [Rejection] after two missing answers.
+// ErrNoAnswer is the error of a [Rejection] after two missing answers, the first of them after 3 × Timeout.
 var ErrNoAnswer = errors.New("no answer")
 
 var (
@@ -111,7 +112,7 @@ func (b *book[K]) match(a *Answer[K]) (hit bool) {
 	if a.ID == "" && len(a.Keys) == 0 && !b.oneByOne() {
 		return false
 	}
-	for _, r := range slices.Clone(b.inflight) {
+	for _, r := range slices.Clone(b.flow.list) {
 		if r.state != phaseMade && a.names(r) && b.answered(r, a) {
 			hit = true
 		}
@@ -126,7 +127,7 @@ func (b *book[K]) oneByOne() bool {
 	case b.set.o.InFlight > 1:
 		b.nameless = true
 		return false
-	case len(b.late) > 0:
+	case len(b.flow.late) > 0:
 		b.fail(errUnclear)
 		return false
 	}
@@ -156,7 +157,20 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	if len(a.Keys) > 0 {
 		about = b.among(r, a.Keys)
 	}
+	if r.superseded { // an answer to an earlier request has settled some of its keys
+		for _, k := range r.Keys {
+			if e := b.set.entries[k]; a.agrees(k) && (e == nil || e.at[b.slot].request != r) {
+				b.doubt(b.set.entry(k), r.Op)
+			}
+		}
+	}
+	if len(about) > 0 || a.ID != "" {
+		b.flow.answered(r, len(about) == len(left), time.Now())
+	}
 	switch {
+	case len(left) == 0 && a.ID != "":
+		b.flow.forget(r)
+		return true
 	case len(about) == 0:
 		return false
 	case a.Err == nil:
@@ -164,13 +178,15 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	case len(a.Refused) > 0:
 		b.refuse(r.Op, b.among(r, a.Refused), a.Err)
 		b.accept(r.Op, slices.DeleteFunc(about, func(e *entry[K]) bool { return e.at[b.slot].request != r }), a.Tag)
+	case len(about) == len(left) && len(about) < len(r.Keys) && len(a.Keys) != 1:
+		b.divide(about, a.Err) // the error may be about a key that another answer has settled
 	case len(about) == len(left):
 		b.refuseAll(r.Op, about, a.Err)
 	default:
 		b.refuse(r.Op, about, a.Err)
 	}
 	if len(about) == len(left) {
-		b.forget(r)
+		b.flow.forget(r)
 	}
 	return true
 }
@@ -213,6 +229,7 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 // end notes that the venue has ended subscriptions by itself.
 func (b *book[K]) end(a *Answer[K]) {
 	err := cmp.Or(a.Err, ErrEnded)
+	b.flow.supersede(OpUnsubscribe, a.Keys)
 	for _, k := range a.Keys {
 		e := b.set.entries[k]
 		switch {
@@ -233,6 +250,7 @@ func (b *book[K]) end(a *Answer[K]) {
 // complete notes that the streams of these keys have come to their end, so that they are not wanted any
 // more.
 func (b *book[K]) complete(keys []K) {
+	b.flow.supersede(OpUnsubscribe, keys)
 	for _, k := range keys {
 		e := b.set.entries[k]
 		if e == nil {
@@ -251,18 +269,35 @@ func (b *book[K]) complete(keys []K) {
 	b.set.kick()
 }
 
-// tooLate works off an answer to a request that was given up, and reports whether there was one.
-// The answer confirms nothing. But a venue that works off requests beside each other, as Action
-// Cable does, may have done an old request after a newer one: then the key is uncertain.
+// tooLate handles an answer to a request that was given up, and reports whether there was one. The answer
+// confirms the request, unless the opposite was requested since: a venue that processes requests concurrently, as
+// Action Cable does, may have done the old request after the newer one, so the key is uncertain.
 func (b *book[K]) tooLate(a *Answer[K]) (known bool) {
-	for _, r := range b.late {
-		if !a.names(r) {
+	for _, r := range b.flow.late {
+		if !a.names(r) || a.ID == "" && len(a.Keys) == 0 {
 			continue
 		}
 		known = true
-		for _, k := range r.Keys {
-			if a.agrees(k) {
-				b.doubt(b.set.entry(k), r.Op) // the entry may have been forgotten, and made anew
+		named := r.Keys
+		if len(a.Keys) > 0 {
+			named = slices.DeleteFunc(slices.Clone(r.Keys), func(k K) bool { return !slices.Contains(a.Keys, k) })
+		}
+		if len(named) > 0 {
+			b.flow.answered(r, len(named) == len(r.Keys), time.Now())
+		}
+		tag := a.Tag
+		if len(named) > 1 {
+			tag = ""
+		}
+		for _, k := range named {
+			if !a.agrees(k) {
+				continue
+			}
+			e := b.set.entry(k) // it may have been forgotten, and made again
+			if r.superseded {
+				b.doubt(e, r.Op)
+			} else {
+				b.accept(r.Op, []*entry[K]{e}, tag)
 			}
 		}
 	}
@@ -274,11 +309,12 @@ func (b *book[K]) tooLate(a *Answer[K]) (known bool) {
 // request on its way, which may have been done before, e is asked for, or removed, again.
 func (b *book[K]) doubt(e *entry[K], op Op) {
 	b.set.change(e, func() {
-		switch p := &e.at[b.slot]; {
-		case p.request != nil:
-			p.doubt = p.doubt || p.request.Op != op
-		case op == OpSubscribe && p.venue == venueNo, op == OpUnsubscribe && p.venue == venueYes:
-			p.venue = venueMaybe
+		p := &e.at[b.slot]
+		if p.request != nil && p.request.Op != op {
+			p.doubt = true
+		}
+		if op == OpSubscribe && p.venue == venueNo || op == OpUnsubscribe && p.venue == venueYes {
+			p.venue = venueMaybe // also if there is a request: it may be refused
 		}
 	})
 }

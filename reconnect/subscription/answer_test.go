@@ -58,10 +58,10 @@ func TestWhatIsNotAnsweredIsAskedAgainWithANewID(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 2, s.venue.Stats().Requests)
 		require.Equal(t, subscription.StateAsked, s.set.State("a"))
-		time.Sleep(10 * time.Second)
+		time.Sleep(20 * time.Second)
 		require.Equal(t, []string{"rejected 1 a subscribe: no answer"}, s.noted())
 		require.Equal(t, subscription.StateRejected, s.set.State("a"))
-		time.Sleep(time.Second + 10*time.Second)
+		time.Sleep(time.Second + 40*time.Second)
 		s.synced("a")
 		require.Equal(t, uint64(3), s.set.Stats().Unanswered)
 	})
@@ -71,7 +71,7 @@ func TestWhatIsNotAnsweredIsAskedAgainWithANewID(t *testing.T) {
 // requests, and no key.
 func TestABusyReaderCostsNoKey(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.co.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(15 * time.Second) }
+		s.co.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(14 * time.Second) }
 		s.ready("a")
 		s.venue.Publish("a", "1")
 		s.venue.Publish("a", "2")
@@ -79,22 +79,93 @@ func TestABusyReaderCostsNoKey(t *testing.T) {
 		s.set.Add("b")
 		time.Sleep(time.Minute)
 		s.synced("a", "b")
-		require.Equal(t, uint64(2), s.set.Stats().Unanswered)
+		require.Equal(t, uint64(1), s.set.Stats().Unanswered)
 		require.Equal(t, uint64(1), s.conn.Status().Session)
 	})
 }
 
-// The answer to the first request comes when the second one waits for its own.
-func TestALateAnswerDoesNotConfirmTheNextRequest(t *testing.T) {
+// The answer to the first request comes while the second one waits for its own, which then changes nothing.
+func TestLateAnswerConfirms(t *testing.T) {
+	for _, o := range []venueOptions{{}, {KeyByKey: true}} {
+		inBubble(t, &o, func(t *testing.T, s *scene) {
+			s.venue.Next(venueFault{Late: 12 * time.Second}, venueFault{Late: 5 * time.Second})
+			s.ready("a")
+			time.Sleep(12*time.Second - 1)
+			require.Equal(t, subscription.StateAsked, s.set.State("a"))
+			time.Sleep(time.Nanosecond)
+			s.synced("a")
+			time.Sleep(time.Minute)
+			s.synced("a")
+			require.Equal(t, 2, s.venue.Stats().Requests)
+			require.Equal(t, uint64(1), s.set.Stats().Strays)
+			require.Equal(t, uint64(1), s.set.Stats().Unanswered)
+		})
+	}
+}
+
+// The answer to the first request comes when the venue has ended the subscription, and has lost the request that
+// followed.
+func TestLateAnswerConfirmsNoEndedSubscription(t *testing.T) {
+	for _, completed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("completed %v", completed), func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, s *scene) {
+				s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+					a, ok := answer(m)
+					if a.Ended && completed {
+						a.Ended, a.Completed = false, true
+					}
+					return a, ok
+				}
+				s.venue.Next(venueFault{Late: 15 * time.Second}, venueFault{}, venueFault{Ignored: true})
+				s.ready("a")
+				time.Sleep(12 * time.Second)
+				s.synced("a")
+				s.venue.End("a", "over")
+				time.Sleep(2 * time.Second)
+				if completed {
+					s.set.Add("a")
+				}
+				synctest.Wait()
+				require.Equal(t, 3, s.venue.Stats().Requests)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.Equal(t, uint64(1), s.set.Stats().Strays)
+				require.Equal(t, subscription.StateAsked, s.set.State("a"))
+				time.Sleep(time.Minute)
+				s.synced("a")
+			})
+		})
+	}
+}
+
+// The venue processes the second request, whose key the late answer to the first has settled, after the removal.
+func TestRequestIsUndoneAfterLateAnswerSettledIt(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.venue.Next(venueFault{Late: 12 * time.Second}, venueFault{Slow: 20 * time.Second})
+		s.ready("a")
+		time.Sleep(13 * time.Second)
+		s.synced("a")
+		s.set.Remove("a")
+		s.synced()
+		time.Sleep(20 * time.Second)
+		s.synced()
+		require.Equal(t, []string{"subscribe a", "subscribe a", "unsubscribe a", "unsubscribe a"}, s.noted())
+	})
+}
+
+// The second request is for two keys, and a late answer settles one of them. The venue has refused the request
+// because of that key.
+func TestErrorIsNotAboutKeyThatLateAnswerLeft(t *testing.T) {
+	inBubble(t, &venueOptions{Strict: true}, func(t *testing.T, s *scene) {
+		s.so.InFlight = 1
+		s.noteRequests()
 		s.venue.Next(venueFault{Late: 12 * time.Second}, venueFault{Late: 5 * time.Second})
 		s.ready("a")
-		time.Sleep(12 * time.Second)
-		synctest.Wait()
-		require.Equal(t, uint64(1), s.set.Stats().Strays)
-		require.Equal(t, subscription.StateAsked, s.set.State("a"))
-		time.Sleep(3 * time.Second)
-		s.synced("a")
+		s.set.Add("b")
+		time.Sleep(15 * time.Second)
+		s.synced("a", "b")
+		require.Equal(t, []string{"subscribe a", "subscribe a,b", "subscribe b"}, s.noted())
 	})
 }
 
@@ -287,7 +358,7 @@ func TestAVenueThatNamesNothingIsNotAskedBesides(t *testing.T) {
 	inBubble(t, &venueOptions{Bare: true}, func(t *testing.T, s *scene) {
 		s.noteRejections()
 		s.ready("a")
-		time.Sleep(20 * time.Second)
+		time.Sleep(30 * time.Second)
 		require.Equal(t, []string{"rejected 1 a subscribe: no answer: answers without ID and Keys need Options.InFlight: 1"}, s.noted())
 		require.Equal(t, uint64(2), s.set.Stats().Strays)
 	})
@@ -715,4 +786,22 @@ func TestLongerWaitCountsOfTwoSessionsThatWereRejected(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The removal of two keys is refused, because one of them has ended; then the key is wanted again.
+func TestKeyEndedDuringRefusedRemovalIsRequestedAgain(t *testing.T) {
+	inBubble(t, &venueOptions{Strict: true}, func(t *testing.T, s *scene) {
+		s.noteRequests()
+		s.ready("a", "b")
+		s.venue.Next(venueFault{Slow: time.Second})
+		s.set.Remove("a", "b")
+		synctest.Wait()
+		s.venue.End("a", "over")
+		s.venue.End("b", "over")
+		synctest.Wait()
+		s.set.Add("a")
+		time.Sleep(2 * time.Second)
+		s.synced("a")
+		require.Equal(t, []string{"subscribe a,b", "unsubscribe a,b", "unsubscribe b", "subscribe a"}, s.noted())
+	})
 }

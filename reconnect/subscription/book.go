@@ -21,10 +21,9 @@ type book[K comparable] struct {
 	ended    bool // it was lost, or nothing can be written by it any more
 	working  bool // there is a worker
 
-	todo     queue[K]      // the keys to ask for
-	inflight []*request[K] // in the order in which they were made
-	late     []*request[K] // were not answered in time, the oldest first
-	nameless bool          // an answer with neither ID nor keys came, although InFlight is more than 1
+	todo     queue[K] // the keys to ask for
+	flow     flow[K]  // the requests
+	nameless bool     // an answer with neither ID nor keys came, although InFlight is more than 1
 
 	rejections []rejection[K] // on which OnReject is to decide
 	failure    error          // for which the session is to be ended; nil: none
@@ -43,7 +42,7 @@ type book[K comparable] struct {
 }
 
 func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
-	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1)}
+	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1), flow: newFlow[K](&s.patience, s.o.InFlight)}
 	b.todo.slot = slot
 	for _, e := range s.entries {
 		b.enter(e)
@@ -203,7 +202,7 @@ func (b *book[K]) close() {
 			}
 		})
 	}
-	b.todo.list, b.rejections, b.inflight, b.late = nil, nil, nil, nil
+	b.todo.list, b.rejections, b.flow.list, b.flow.late = nil, nil, nil, nil
 	for _, e := range s.entries {
 		s.change(e, func() {
 			e.at[b.slot] = place[K]{}

@@ -57,7 +57,7 @@ func TestAnAnswerThatNamesAKeyTwiceSettlesItOnce(t *testing.T) {
 			r := b.next(true)
 			r.state = phaseWritten
 			s.answer(1, &Answer[string]{ID: r.ID, Keys: test.keys})
-			inflight := len(b.inflight)
+			inflight := len(b.flow.list)
 			s.mu.Unlock()
 			require.Equal(t, test.inflight, inflight)
 			require.Equal(t, StateHeld, s.State("A"))

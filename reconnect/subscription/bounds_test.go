@@ -90,7 +90,7 @@ func TestLateRequestsAreBounded(t *testing.T) {
 		s.so.Batch, s.so.InFlight = 1, 65
 		keys := keysTo(65)
 		s.ready(keys...)
-		time.Sleep(10 * time.Second)
+		time.Sleep(30 * time.Second) // the first is given up after 10 s, all others when they were passed
 		s.synced(keys...)
 		s.set.Remove(keys[:2]...)
 		s.synced(keys[2:]...)

@@ -58,7 +58,7 @@ func TestKeyAddedDuringDecisionIsNotGivenUp(t *testing.T) {
 		s.decideSlowly(subscription.DecisionDrop)
 		s.venue.Next(venueFault{Ignored: true}, venueFault{Ignored: true}, venueFault{Err: "no"})
 		s.ready("a")
-		time.Sleep(20*time.Second + time.Minute + time.Second)
+		time.Sleep(30*time.Second + time.Minute + time.Second)
 		require.Equal(t, []string{"1 subscribe a 1", "1 unsubscribe a 1"}, s.noted())
 		s.set.Add("a")
 		time.Sleep(2 * time.Minute)

@@ -40,16 +40,16 @@
 // the key's data.
 //
 //  1. No failure changes the wanted keys. The held keys belong to one session: it begins with none, except
-//     those of a [Set.Dialer], and only an answer in the session to its own request adds one.
+//     those of a [Set.Dialer], and only an answer in the session to a request for it adds one.
 //  2. Eventually the held keys are the wanted keys, except those that the venue refuses. Adding a key again
 //     before its removal was sent costs no message, nor does removing one before its request was sent. A
 //     removal is sent only if the session may hold the key, and after the answer to the subscription.
-//  3. After a missing answer the keys are requested again, under a new id. After a second one, and after a
-//     refusal, OnReject decides. The waits grow across sessions.
+//  3. After a missing answer (see below) the keys are requested again, under a new id. After a second one, and
+//     after a refusal, OnReject decides. The waits grow across sessions.
 //  4. The keys of a refused batch are requested in batches of half the size, and a key refused alone stays
 //     alone until the venue agrees to it.
-//  5. A late answer confirms nothing. If it contradicts the state of a key, the key is requested, or removed,
-//     again: a venue may process requests concurrently.
+//  5. A late answer confirms its request. If the opposite was requested since, the key is requested, or removed,
+//     again instead: a venue may process requests concurrently.
 //  6. Requests are written one at a time under the Conn's Pace, so that other messages get their turn.
 //  7. A session has a goroutine only while there is something to do or to wait for. When the Conn is Done, all
 //     goroutines and all calls of Wait have returned.
@@ -57,6 +57,16 @@
 // # Pace
 //
 // The venue counts messages on arrival, so make Per longer than its interval, or halve N: see budget.Window.
+//
+// # Slow venues
+//
+// The clock of a request starts when it was written, or when an earlier one was last answered. An answer is
+// missing after Options.Timeout if the request is the oldest, or a later one was answered. After the oldest, it
+// alone is requested again, the timeout doubles (to 5 min at most, and for later sessions too) and one request at
+// a time is sent, until answers come.
+//
+// So Timeout must exceed what the venue takes for one request of Batch keys, not for all. InFlight × Batch keys in
+// a round trip is the maximum rate: a venue that does 400 keys/s after 1 s needs 8 × 50.
 //
 // # Sessions
 //

@@ -91,7 +91,7 @@ func TestAKeyThatIsRefusedHoldsNoMarkBack(t *testing.T) {
 		}
 		s.ready("a")
 		time.Sleep(time.Hour)
-		require.Equal(t, []string{"20s mark 1"}, s.noted())
+		require.Equal(t, []string{"30s mark 1"}, s.noted())
 	})
 }
 

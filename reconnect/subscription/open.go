@@ -66,11 +66,7 @@ func (s *Set[K]) read(o *reconnect.Opening) error {
 func (b *book[K]) postpone(d time.Duration) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
-	for _, r := range b.inflight {
-		if !r.deadline.IsZero() {
-			r.deadline = r.deadline.Add(d)
-		}
-	}
+	b.flow.delay(d)
 }
 
 // begin opens the book of a new session. A Conn has two sessions at most.
@@ -96,12 +92,12 @@ func (s *Set[K]) begin(o *reconnect.Opening) *book[K] {
 func (b *book[K]) openStep(all, slow bool) (r *request[K], read bool) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
-	if !slow || len(b.inflight) == 0 {
+	if !slow || len(b.flow.list) == 0 {
 		if r := b.next(all); r != nil {
 			return r, false
 		}
 	}
-	return nil, slices.ContainsFunc(b.inflight, func(r *request[K]) bool {
+	return nil, slices.ContainsFunc(b.flow.list, func(r *request[K]) bool {
 		return all || r.Op == OpSubscribe && r.entries[0].essential
 	})
 }

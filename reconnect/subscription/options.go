@@ -33,16 +33,13 @@ type Options[K comparable] struct {
 	// Batch is the maximum number of keys in a request. Default: 50. Negative: an error.
 	Batch int
 
-	// InFlight is the maximum number of requests of a session that wait for answers. It must be 1 if answers
-	// have neither ids nor keys: see [Answer]. Default: 8. Negative: an error.
+	// InFlight is the maximum number of requests of a session that wait for answers, except those that may be
+	// lost. It must be 1 if answers have neither ids nor keys: see [Answer]. Default: 8. Negative: an error.
 	InFlight int
 
-	// Timeout is the time from writing a request until it counts as not answered. Default: 10 s. Negative: no
-	// limit.
-	//
-	// Timeout must be longer than OnMessage may run and the inbox may be full, because no answer is read
-	// meanwhile. If that time has no limit, decide [DecisionRetry] about [ErrNoAnswer]: it costs a few
-	// requests, and no key.
+	// Timeout is the time until a request counts as not answered, unless the venue is slow: see "Slow venues" in
+	// the package comment. It should be longer than OnMessage may run and the inbox may be full, because no
+	// answer is read meanwhile. Default: 10 s. Negative: no limit.
 	Timeout time.Duration
 
 	// OnReject decides about a single key that the venue has refused, has not answered twice, or has ended

@@ -77,16 +77,14 @@ type rejection[K comparable] struct {
 
 // expire gives up the requests whose answers have not come in time.
 func (b *book[K]) expire(now time.Time) {
-	for _, r := range slices.Clone(b.inflight) {
-		if r.state != phaseWritten || r.deadline.IsZero() || now.Before(r.deadline) {
+	for r := b.flow.expire(now); r != nil; r = b.flow.expire(now) {
+		keys := b.unanswered(r)
+		if len(keys) == 0 { // an answer to an earlier request has settled them
 			continue
 		}
 		b.set.stats.Unanswered++
-		b.forget(r)
-		if b.late = append(b.late, r); len(b.late) > maxLate {
-			b.late = slices.Delete(b.late, 0, 1)
-		}
-		for _, e := range b.unanswered(r) {
+		b.flow.missed(r, now)
+		for _, e := range keys {
 			b.settle(e, func(p *place[K]) {
 				p.doubt, p.venue = false, venueMaybe
 				b.silence(e, r.Op)
@@ -94,9 +92,6 @@ func (b *book[K]) expire(now time.Time) {
 		}
 	}
 }
-
-// maxLate is how many requests of a session are remembered whose answers may still come.
-const maxLate = 64
 
 // asks is how often a key is asked for without an answer until OnReject decides.
 const asks = 2
@@ -126,6 +121,11 @@ func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 		b.refuse(op, list, err)
 		return
 	}
+	b.divide(list, err)
+}
+
+// divide requests the keys of a refused request again, in requests of half the size.
+func (b *book[K]) divide(list []*entry[K], err error) {
 	b.pause(backoff.Classify(err).RetryAfter)
 	for _, e := range list {
 		b.settle(e, func(*place[K]) { e.most = int32(len(list)+1) / 2 })

@@ -42,11 +42,17 @@ type Request[K comparable] struct {
 // request is a Request on its way.
 type request[K comparable] struct {
 	Request[K]
-	entries  []*entry[K] // of Keys; one is unanswered while its place points here
-	state    phase
-	ctx      context.Context // of the write
-	cancel   context.CancelFunc
-	deadline time.Time // of the answer; zero: not known yet, or none
+	entries []*entry[K] // of Keys; one is unanswered while its place points here
+	state   phase
+	ctx     context.Context // of the write
+	cancel  context.CancelFunc
+
+	// The fields of the flow.
+	number     uint64    // counts the requests of the session, from 1 on
+	written    time.Time // when it was written, or zero
+	since      time.Time // when it was written, or an earlier request was last answered
+	passed     bool      // a later request was answered before it
+	superseded bool      // the opposite was done since, for one of its keys
 }
 
 // phase is how far a request is.
@@ -73,13 +79,13 @@ func (s *Set[K]) gave(id string) bool {
 
 // waits reports whether a request waits for an answer with this id. The caller holds mu.
 func (b *book[K]) waits(id string) bool {
-	return slices.ContainsFunc(b.inflight, func(r *request[K]) bool { return r.ID == id && r.state != phaseMade })
+	return slices.ContainsFunc(b.flow.list, func(r *request[K]) bool { return r.ID == id && r.state != phaseMade })
 }
 
 // next makes the next request, and returns nil if there is none to make now. It asks only for essential
 // keys unless all is set. The caller holds mu.
 func (b *book[K]) next(all bool) *request[K] {
-	if b.todo.Len() == 0 || len(b.inflight) >= b.set.o.InFlight || !all && b.todo.rank(b.todo.list[0]) > 0 {
+	if b.todo.Len() == 0 || !b.flow.hasRoom() || !all && b.todo.rank(b.todo.list[0]) > 0 {
 		return nil
 	}
 	first := b.todo.list[0]
@@ -105,7 +111,7 @@ func (b *book[K]) next(all bool) *request[K] {
 			r.Tags = append(r.Tags, b.tags[e])
 		}
 	}
-	b.inflight = append(b.inflight, r)
+	b.flow.add(r, first.trouble != nil && first.trouble.silent > 0)
 	return r
 }
 
@@ -125,11 +131,5 @@ func (b *book[K]) release(r *request[K]) {
 	for _, e := range b.unanswered(r) {
 		b.settle(e, func(*place[K]) {})
 	}
-	b.forget(r)
-}
-
-// forget takes r out of the list of requests on their way.
-func (b *book[K]) forget(r *request[K]) {
-	r.state = phaseSettled
-	b.inflight = slices.DeleteFunc(b.inflight, func(other *request[K]) bool { return other == r })
+	b.flow.forget(r)
 }

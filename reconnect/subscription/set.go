@@ -23,19 +23,20 @@ type Set[K comparable] struct {
 
 	changed xsync.Signal // something that Wait or Synced looks at
 
-	mu      sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
-	conn    *reconnect.Conn
-	entries map[K]*entry[K]
-	books   []*book[K]   // of the sessions that live, two at most, in order
-	resting []*entry[K]  // wait for their next try; some may not any more
-	dialed  []*dialed[K] // connections that were dialed with keys and are not open yet
-	bare    int          // how many sessions are to come before a dial has keys again
-	spoiled int          // how many dials with keys were refused in a row
-	lastID  uint64       // of a request
-	order   uint64       // of an entry
-	over    bool         // the Conn has ended
-	err     error        // why
-	stats   Stats
+	mu       sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
+	conn     *reconnect.Conn
+	entries  map[K]*entry[K]
+	books    []*book[K]   // of the sessions that live, two at most, in order
+	resting  []*entry[K]  // wait for their next try; some may not any more
+	dialed   []*dialed[K] // connections that were dialed with keys and are not open yet
+	bare     int          // how many sessions are to come before a dial has keys again
+	spoiled  int          // how many dials with keys were refused in a row
+	lastID   uint64       // of a request
+	patience patience
+	order    uint64 // of an entry
+	over     bool   // the Conn has ended
+	err      error  // why
+	stats    Stats
 }
 
 // New returns an empty Set, or an error that names the invalid option.
@@ -44,7 +45,7 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set[K]{o: options, entries: map[K]*entry[K]{}}
+	s := &Set[K]{o: options, entries: map[K]*entry[K]{}, patience: patience{least: options.Timeout, now: options.Timeout}}
 	s.layer = reconnect.Layer{Start: s.start, Open: s.open, Ready: s.ready, Receive: s.receive, Lost: s.lost, End: s.end}
 	return s, nil
 }

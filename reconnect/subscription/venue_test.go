@@ -83,6 +83,8 @@ type venueRequest struct {
 	Op   string   `json:"op"` // "subscribe" or "unsubscribe"; any other message is ignored
 	ID   string   `json:"id,omitempty"`
 	Keys []string `json:"keys,omitempty"`
+
+	client int // number of the connection
 }
 
 // venueMessage is a message of a venue, as JSON: an answer, or data.
@@ -233,6 +235,7 @@ func (v *venue) police(p *client, now time.Time) bool {
 
 // handle works off a request, with the next fault.
 func (v *venue) handle(p *client, r venueRequest) {
+	r.client = p.number
 	var f venueFault
 	if len(v.script) > 0 {
 		f, v.script = v.script[0], v.script[1:]

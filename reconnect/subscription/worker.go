@@ -29,7 +29,7 @@ func (b *book[K]) kick() {
 
 // busy reports whether there may be something to do.
 func (b *book[K]) busy() bool {
-	return b.failure != nil || b.caughtUp() || b.todo.Len()+len(b.inflight)+len(b.rejections) > 0 ||
+	return b.failure != nil || b.caughtUp() || b.todo.Len()+len(b.flow.list)+len(b.rejections) > 0 ||
 		!b.retiring && len(b.set.resting) > 0
 }
 
@@ -75,10 +75,7 @@ func (b *book[K]) step(now time.Time) (r *request[K], until time.Time, done bool
 		}
 		b.hold = time.Time{}
 	}
-	until = b.hold
-	for _, r := range b.inflight {
-		until = earlier(until, r.deadline)
-	}
+	until = earlier(b.hold, b.flow.next())
 	for _, e := range b.set.resting {
 		if e.rests() && !b.retiring {
 			until = earlier(until, e.trouble.due)
@@ -136,7 +133,7 @@ func (b *book[K]) register(r *request[K], own string, err error) bool {
 	case b.ended:
 	case err != nil:
 		b.refuseAll(r.Op, b.unanswered(r), err)
-		b.forget(r)
+		b.flow.forget(r)
 	case r.ctx.Err() != nil:
 		b.spared++
 		b.release(r)
@@ -161,15 +158,13 @@ func (b *book[K]) wrote(r *request[K], err error) error {
 	case err == nil && s.o.NoAnswers:
 		b.spared = 0
 		b.accept(r.Op, b.unanswered(r), "")
-		b.forget(r)
+		b.flow.forget(r)
 	case err == nil:
-		b.spared, r.state = 0, phaseWritten
-		if s.o.Timeout > 0 {
-			r.deadline = time.Now().Add(s.o.Timeout)
-		}
+		b.spared = 0
+		b.flow.wrote(r, time.Now())
 	case errors.Is(err, conn.ErrBadMessage):
 		b.refuseAll(r.Op, b.unanswered(r), err)
-		b.forget(r)
+		b.flow.forget(r)
 	case unsent == nil || unsent.Fate == reconnect.FateUnknown || errors.Is(err, reconnect.ErrSessionLost) || errors.Is(err, net.ErrClosed):
 		b.ended = true // Lost follows
 		return err
