@@ -36,7 +36,16 @@ type Opening struct {
 	sender   *sender
 	l        *served
 	ctx      context.Context
+	extend   func() // begins the OpenTimeout again
 	over     atomic.Bool
+}
+
+// Progress begins the OpenTimeout again. Call it for what the peer has done, such as one of many responses, and not
+// for an attempt. In a Planned session it has no effect.
+func (o *Opening) Progress() {
+	if !o.over.Load() {
+		o.extend()
+	}
 }
 
 // Read returns the next message in a new slice, which belongs to the caller. An error means that the
@@ -168,13 +177,14 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	if k.c.onSession == nil && !slices.ContainsFunc(k.c.layers, func(l *Layer) bool { return l.Open != nil }) {
 		return nil
 	}
-	ctx, cancel := l.openContext(k.c.life.o.OpenTimeout)
-	defer cancel()
 	o := &Opening{
 		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, Advised: l.extra.advised, Header: header,
-		session: s, life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
+		session: s, life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, layer: noLayer,
 	}
 	side.opening(o)
+	ctx, cancel, extend := l.openContext(k.c.life.o.OpenTimeout, o.Planned)
+	defer cancel()
+	o.ctx, o.extend = ctx, extend
 	join := l.cutWith(ctx)
 	var err error
 	call := xsync.Go(func() { err = k.openLayers(l.extra.hint.in(ctx), o) })
@@ -198,12 +208,29 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	return fmt.Errorf("OnSession: %w", err)
 }
 
-// openContext returns the context of OnSession, which ends with l, and after limit if that is positive.
-func (l *served) openContext(limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit <= 0 {
-		return l, func() {}
+// openContext returns the context of OnSession, which ends with l, and after limit if that is positive. extend begins
+// the limit again, except in a planned session, whose layers plan with the deadline of the context.
+func (l *served) openContext(limit time.Duration, planned bool) (ctx context.Context, cancel, extend func()) {
+	switch {
+	case limit <= 0:
+		return l, func() {}, func() {}
+	case planned:
+		ctx, cancel := context.WithTimeoutCause(l, limit, openTimeout(limit))
+		return ctx, cancel, func() {}
 	}
-	return context.WithTimeoutCause(l, limit, openTimeout(limit))
+	ctx, end := context.WithCancelCause(l)
+	timer := time.AfterFunc(limit, func() { end(openTimeout(limit)) })
+	cancel = func() {
+		end(nil)
+		timer.Stop()
+	}
+	extend = func() {
+		timer.Reset(limit)
+		if ctx.Err() != nil { // else a timer would outlive the opening
+			timer.Stop()
+		}
+	}
+	return ctx, cancel, extend
 }
 
 // cutWith cuts l when ctx ends. The caller calls join in the end, which reports whether ctx has ended; then l is cut.

@@ -22,7 +22,7 @@ type Options struct {
 	// rejections by close code see [backoff.ClassifyRefusals].
 	OnSession func(ctx context.Context, o *Opening) error
 
-	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
+	// OpenTimeout is the limit on OnSession, from the last [Opening.Progress] on. Default: 30 s. Negative: none.
 	OpenTimeout time.Duration
 
 	// OnMessage is called with each received message (push) in the supervisor's goroutine, or by

@@ -20,7 +20,7 @@ type face struct {
 }
 
 // largestFace has the ceilings.
-var largestFace = face{packages: 16, names: 1318, words: 47141}
+var largestFace = face{packages: 16, names: 1319, words: 47386}
 
 // wrong returns each ceiling that is exceeded.
 func (f *face) wrong() (list []string) {

@@ -336,11 +336,62 @@ func TestAnAttemptWhoseMessagesWereHeldLeavesNoSeam(t *testing.T) {
 	})
 }
 
+// The limit counts from the last Progress, and not a nanosecond longer. A session that replaces another has its
+// deadline.
+func TestProgressBeginsOpenTimeoutAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		planned bool
+		took    time.Duration
+	}{"first session": {false, 37 * time.Second}, "rotation": {true, 10 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
+				o := scene.WithPolicy(scene.Every(time.Hour))
+				o.OpenTimeout = 10 * time.Second
+				var took time.Duration
+				var last *reconnect.Opening
+				o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
+					if op.Planned != test.planned {
+						return nil
+					}
+					began := time.Now()
+					for range 3 {
+						select {
+						case <-time.After(9 * time.Second):
+							op.Progress()
+						case <-ctx.Done():
+						}
+					}
+					<-ctx.Done()
+					op.Progress() // too late
+					took, last = time.Since(began), op
+					require.ErrorContains(t, context.Cause(ctx), "not ready within 10s")
+					return context.Cause(ctx)
+				}
+				c := s.Open(&o)
+				s.WantDial().Accept()
+				if test.planned {
+					require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+					c.Rotate(1, reconnect.Advice{})
+					s.WantDial().Accept()
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, test.took, took)
+				last.Progress() // has no effect
+			})
+		})
+	}
+}
+
 func TestOpenTimeoutCanBeSwitchedOff(t *testing.T) {
 	scene.InBubble(t, func(t *testing.T, s *scene.Scene) {
 		c := s.Open(&reconnect.Options{
 			OpenTimeout: -1,
-			OnSession:   func(context.Context, *reconnect.Opening) error { time.Sleep(time.Hour); return nil },
+			OnSession: func(_ context.Context, o *reconnect.Opening) error {
+				time.Sleep(time.Hour)
+				o.Progress()
+				return nil
+			},
 		})
 		peer := s.WantDial().Accept()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
