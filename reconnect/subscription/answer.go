@@ -176,14 +176,14 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	case a.Err == nil:
 		b.accept(r.Op, about, a.Tag)
 	case len(a.Refused) > 0:
-		b.refuse(r.Op, b.among(r, a.Refused), a.Err)
+		b.refuse(r.Op, b.among(r, a.Refused), a.Err, len(r.Keys) > 1)
 		b.accept(r.Op, slices.DeleteFunc(about, func(e *entry[K]) bool { return e.at[b.slot].request != r }), a.Tag)
 	case len(about) == len(left) && len(about) < len(r.Keys) && len(a.Keys) != 1:
 		b.divide(about, a.Err) // the error may be about a key that another answer has settled
 	case len(about) == len(left):
 		b.refuseAll(r.Op, about, a.Err)
 	default:
-		b.refuse(r.Op, about, a.Err)
+		b.refuse(r.Op, about, a.Err, true)
 	}
 	if len(about) == len(left) {
 		b.flow.forget(r)
@@ -208,12 +208,13 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 	for _, e := range list {
 		b.settle(e, func(p *place[K]) {
 			e.most = 0
+			b.set.rest.agreed(e, time.Now())
 			e.calm()
 			switch {
 			case p.doubt:
 				p.doubt, p.venue = false, venueMaybe
 			case op == OpSubscribe:
-				p.venue, e.trouble = venueYes, nil
+				p.venue, e.trouble, b.moved = venueYes, nil, true
 			default:
 				p.venue = venueNo
 			}
@@ -241,7 +242,7 @@ func (b *book[K]) end(a *Answer[K]) {
 			b.tag(e, "")
 			b.settle(e, func(p *place[K]) {
 				p.venue = venueNo
-				b.reject(e, OpSubscribe, err)
+				b.reject(e, OpSubscribe, err, false)
 			})
 		}
 	}

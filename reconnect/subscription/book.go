@@ -17,6 +17,7 @@ type book[K comparable] struct {
 	wake   chan struct{} // holds one wake-up for the worker
 
 	ready    bool // it was ready
+	moved    bool // the venue has agreed to a key since the last call of progressed
 	retiring bool // a later session is ready
 	ended    bool // it was lost, or nothing can be written by it any more
 	working  bool // there is a worker
@@ -42,7 +43,8 @@ type book[K comparable] struct {
 }
 
 func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
-	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1), flow: newFlow[K](&s.patience, s.o.InFlight)}
+	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1)}
+	b.flow = newFlow[K](&s.patience, s.o.InFlight)
 	b.todo.slot = slot
 	for _, e := range s.entries {
 		b.enter(e)
@@ -106,6 +108,7 @@ func (s *Set[K]) change(e *entry[K], f func()) {
 		b.spare(e)
 	}
 	if e.idle() && s.entries[e.key] == e {
+		e.rise()
 		delete(s.entries, e.key)
 	}
 	s.changed.Broadcast()

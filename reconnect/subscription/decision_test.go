@@ -152,7 +152,9 @@ func TestRemovalGivenUpByOneSessionIsFirstTryOfOther(t *testing.T) {
 
 // Time passes while OnReject decides on another key. The policy is not asked about a key that is dropped.
 func TestBackoffOfKeyCountsTimeOfOtherDecisions(t *testing.T) {
-	inBubble(t, &venueOptions{Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+	why := map[string]string{"a": "no", "b": "never", "dropped": "no"} // else a and b rest together
+	refuse := func(r venueRequest) venueFault { return venueFault{Err: why[r.Keys[0]]} }
+	inBubble(t, &venueOptions{Fault: refuse}, func(t *testing.T, s *scene) {
 		var got histories
 		s.so.Backoff = &got
 		s.so.Batch = 1
@@ -198,13 +200,13 @@ func TestShorterWaitOfRefusedBatchKeepsLongerOne(t *testing.T) {
 	})
 }
 
-func TestRefusedKeysAreAskedForOneByOne(t *testing.T) {
+func TestKeysRefusedByNameAreProbedTogether(t *testing.T) {
 	inBubble(t, &venueOptions{KeyByKey: true, Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
 		s.noteRequests()
 		s.ready("a", "b")
 		require.Equal(t, []string{"subscribe a,b"}, s.noted())
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"subscribe a", "subscribe b"}, s.noted())
+		require.Equal(t, []string{"subscribe a,b"}, s.noted())
 	})
 }
 

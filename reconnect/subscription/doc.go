@@ -47,9 +47,9 @@
 //  3. After a missing answer (see below) the keys are requested again, under a new id. After a second one, and
 //     after a refusal, OnReject decides. The waits grow across sessions.
 //  4. The keys of a refused batch are requested in batches of half the size, and a key refused alone stays
-//     alone until the venue agrees to it.
-//  5. A late answer confirms its request. If the opposite was requested since, the key is requested, or removed,
-//     again instead: a venue may process requests concurrently.
+//     alone until the venue agrees to it, or to others that were refused like it.
+//  5. A late answer confirms its request, unless the opposite was requested since: then the key is requested, or
+//     removed, again, because a venue may process requests concurrently.
 //  6. Requests are written one at a time under the Conn's Pace, so that other messages get their turn.
 //  7. A session has a goroutine only while there is something to do or to wait for. When the Conn is Done, all
 //     goroutines and all calls of Wait have returned.
@@ -61,18 +61,23 @@
 // # Slow venues
 //
 // The clock of a request starts when it was written, or when an earlier one was last answered. An answer is
-// missing after Options.Timeout if the request is the oldest, or a later one was answered. After the oldest, it
-// alone is requested again, the timeout doubles (to 5 min at most, and for later sessions too) and one request at
-// a time is sent, until answers come.
+// missing after Options.Timeout, for the oldest request or one that a later one has passed. If the oldest is
+// missing its answer, it alone is requested again, the timeout doubles (up to 5 min, also for later
+// sessions), and one request at a time is sent until answers come. So Timeout must exceed the venue's time
+// for one request of Batch keys, not for all. InFlight × Batch keys in a round trip is the maximum rate.
 //
-// So Timeout must exceed what the venue takes for one request of Batch keys, not for all. InFlight × Batch keys in
-// a round trip is the maximum rate: a venue that does 400 keys/s after 1 s needs 8 × 50.
+// # Refused keys
+//
+// Keys rejected with the same error, apart from the key in it, are probed by one request at a time: with one
+// key, or a batch if the venue names the refused keys. After an agreement 2, 4, 8 and more follow
+// immediately. The longer they are refused, the rarer the probes: each of 2,000 keys is requested once in
+// half an hour. More keys share about one request in a second.
 //
 // # Sessions
 //
 // A session is ready once its essential keys are held or refused, unless the decision is [DecisionRedial].
-// Until a session is ready, a missing answer is noticed only when another message arrives; if none does, the
-// attempt fails after the Conn's OpenTimeout: allow time for all keys.
+// Until then, a missing answer is noticed only when another message arrives; if none does, the attempt fails
+// after the Conn's OpenTimeout, which begins again with each agreement.
 //
 // With [reconnect.Options].MarkRefetch the mark of a session comes once it holds all keys that were wanted when
 // it began, except refused ones. Call [Set.Wait] for later keys. At the mark, fetch the messages that the venue

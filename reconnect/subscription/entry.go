@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"container/heap"
+	"container/list"
 	"time"
 )
 
@@ -13,22 +14,22 @@ type entry[K comparable] struct {
 	refs      int32 // how often it was added; 0: it is not wanted
 	most      int32 // how many keys its request may have after a refusal; 0: none since the venue has agreed last
 	essential bool
-	order     uint64      // counts the entries, from 1 on
-	trouble   *trouble    // nil: none
-	at        [2]place[K] // in the sessions that live: see book.slot
+	order     uint64        // counts the entries, from 1 on
+	trouble   *trouble      // nil: none
+	group     *group[K]     // in which it rests, or for which it is requested; or nil
+	resting   *list.Element // in group.keys, or nil
+	at        [2]place[K]   // in the sessions that live: see book.slot
 }
 
 // trouble has the failures of a key, in any session, since it was last accepted.
 type trouble struct {
 	judging bool          // OnReject is to decide
-	resting bool          // it is not asked for until due
 	silent  int8          // how often it was asked for in this session, in a row, without an answer
 	tries   int           // how often OnReject has decided
 	wait    time.Duration // the last wait
 	since   time.Time     // of the first refusal
-	due     time.Time
-	session uint64 // in which it was refused last
-	err     error  // why
+	session uint64        // in which it was refused last
+	err     error         // why
 
 	dropped *RejectedError // why it was given up although it is wanted, or nil. The rest is of its removal then
 }
@@ -58,7 +59,7 @@ func (e *entry[K]) dropped() bool { return e.trouble != nil && e.trouble.dropped
 func (e *entry[K]) wanted() bool { return e.refs > 0 && !e.dropped() }
 
 // rests reports whether the key waits for its next try.
-func (e *entry[K]) rests() bool { return e.trouble != nil && e.trouble.resting }
+func (e *entry[K]) rests() bool { return e.resting != nil }
 
 // blocked reports whether nothing is asked for now.
 func (e *entry[K]) blocked() bool { return e.rests() || e.trouble != nil && e.trouble.judging }
@@ -74,6 +75,7 @@ func (e *entry[K]) mind() *trouble {
 // calm ends the trouble of a key, except that it was given up: that ends when the venue agrees
 // to the key, or when the user adds it again.
 func (e *entry[K]) calm() {
+	e.rise()
 	if e.dropped() {
 		e.trouble = &trouble{dropped: e.trouble.dropped}
 	} else {

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// flow decides how many requests of a session are in flight, and which of them counts as not answered. As in TCP,
-// an answer is missing only if the venue does not work: while it answers earlier requests, a later one waits. A flow
-// has no clock and no lock. The Set's mu guards it.
+// flow decides how many requests of a session are in flight, and which of them counts as not answered. As in
+// TCP, an answer is missing only if the venue does not work: while it answers earlier requests, a later one
+// waits. A flow has no clock and no lock. The Set's mu guards it.
 type flow[K comparable] struct {
 	patience *patience
 	limit    int           // Options.InFlight
 	window   int           // how many requests may be in flight: limit, or fewer after a missing answer
 	made     uint64        // how many requests were made
-	suspect  uint64        // number of the newest request when an answer was last missing: it and earlier ones may be lost
+	suspect  uint64        // number of the newest request that may be lost
 	list     []*request[K] // in flight, in the order in which they expire
 	late     []*request[K] // given up, the oldest first; their answers may still come
 }
 
-// patience is how long the answer to the oldest request may take. It belongs to a Set, so that the next session need
-// not find it out again.
+// patience is how long the answer to the oldest request may take. It belongs to a Set, so that the next session
+// need not find it out again.
 type patience struct {
 	least time.Duration // Options.Timeout; zero or less means no limit
 	now   time.Duration // at least least
@@ -44,8 +44,8 @@ func newFlow[K comparable](p *patience, limit int) flow[K] {
 	return flow[K]{patience: p, limit: limit, window: limit}
 }
 
-// hasRoom reports whether another request may be made. Those that may be lost take no room, but with them there are
-// fewer than twice as many as the limit.
+// hasRoom reports whether another request may be made. Those that may be lost take no room, but with them there
+// are fewer than twice as many as the limit.
 func (f *flow[K]) hasRoom() bool {
 	n := 0
 	for _, r := range f.list {
@@ -68,8 +68,8 @@ func (f *flow[K]) add(r *request[K], again bool) {
 	}
 }
 
-// supersede notes that the venue is to do, or has done, op for the keys after requests for the opposite. The answers
-// to these say no more what is so.
+// supersede notes that the venue is to do, or has done, op for the keys after requests for the opposite. The
+// answers to these say no more what is so.
 func (f *flow[K]) supersede(op Op, keys []K) {
 	for _, list := range [][]*request[K]{f.late, f.list} {
 		for _, old := range list {
@@ -139,7 +139,8 @@ func (f *flow[K]) next() (at time.Time) {
 	return at
 }
 
-// expire gives up the first request that is due, and returns it, or nil if there is none. Its answer may still come.
+// expire gives up the first request that is due, and returns it, or nil if there is none. Its answer may still
+// come.
 func (f *flow[K]) expire(now time.Time) *request[K] {
 	for _, r := range f.list {
 		if due := f.due(r); !due.IsZero() && !now.Before(due) {
@@ -153,8 +154,9 @@ func (f *flow[K]) expire(now time.Time) *request[K] {
 	return nil
 }
 
-// missed notes that the answer to r, which has expired, is missing. If no later request was answered, the venue does
-// not work: the clocks of the others start again, and one request at a time goes out until there is an answer.
+// missed notes that the answer to r, which has expired, is missing. If no later request was answered, the venue
+// does not work: the clocks of the others start again, and one request at a time goes out until there is an
+// answer.
 func (f *flow[K]) missed(r *request[K], now time.Time) {
 	if r.passed {
 		return

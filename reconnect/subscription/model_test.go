@@ -200,7 +200,7 @@ func (m *model) check(msg reconnect.Message) bool {
 func (m *model) run(t *testing.T, s *scene) {
 	m.s = s
 	m.options()
-	t.Logf("in order %v, work %v, latency %v, losses %d, timeout %v, batch %d, in flight %d, overlap %v", m.inOrder, m.work, m.latency, m.losses, s.so.Timeout, s.so.Batch, s.so.InFlight, s.co.Rotate.Overlap)
+	t.Logf("in order %v, work %v, latency %v, losses %d", m.inOrder, m.work, m.latency, m.losses)
 	if m.r.IntN(2) == 0 {
 		s.openURL(5)
 	} else {

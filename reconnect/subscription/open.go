@@ -44,6 +44,9 @@ func (s *Set[K]) open(ctx context.Context, o *reconnect.Opening) error {
 			if err := s.read(o); err != nil {
 				return err
 			}
+			if b.progressed() {
+				o.Progress()
+			}
 		default:
 			return nil
 		}
@@ -60,6 +63,14 @@ func (s *Set[K]) read(o *reconnect.Opening) error {
 		return nil
 	}
 	return o.Deliver(m)
+}
+
+// progressed reports whether the venue has agreed to a key since the last call.
+func (b *book[K]) progressed() (moved bool) {
+	b.set.mu.Lock()
+	defer b.set.mu.Unlock()
+	moved, b.moved = b.moved, false
+	return moved
 }
 
 // postpone gives the answers more time, because none was read while a write has waited.

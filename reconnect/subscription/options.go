@@ -47,7 +47,8 @@ type Options[K comparable] struct {
 	// [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 
-	// Backoff says how long a rejected key waits, from the decision on, until it is requested again. The
+	// Backoff says how long a rejected key waits, from the decision on, until it is requested again. Several keys
+	// with one error share their requests: see "Refused keys" in the package comment. The
 	// History counts the key's rejections in a row. Giving up means DecisionDrop. The time in an error (see
 	// [backoff.RetryAfter]) is added to the wait. Default: &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy

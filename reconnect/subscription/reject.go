@@ -3,7 +3,6 @@ package subscription
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -73,6 +72,7 @@ type rejection[K comparable] struct {
 	entry *entry[K]
 	op    Op
 	err   error
+	named bool // the venue has named the key among those of a request
 }
 
 // expire gives up the requests whose answers have not come in time.
@@ -110,7 +110,7 @@ func (b *book[K]) silence(e *entry[K], op Op) {
 	if b.nameless {
 		err = errNameless
 	}
-	b.reject(e, op, err)
+	b.reject(e, op, err, false)
 }
 
 // refuseAll notes that the venue has refused a whole request. Several keys are asked for again, in
@@ -118,15 +118,19 @@ func (b *book[K]) silence(e *entry[K], op Op) {
 // Exception: while the session opens the keys are asked for at once, because nothing else would wake b.
 func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	if len(list) == 1 {
-		b.refuse(op, list, err)
+		b.refuse(op, list, err, false)
 		return
 	}
 	b.divide(list, err)
 }
 
-// divide requests the keys of a refused request again, in requests of half the size.
+// divide requests the keys of a refused request again, in requests of half the size. The keys of a probe rest.
 func (b *book[K]) divide(list []*entry[K], err error) {
 	b.pause(backoff.Classify(err).RetryAfter)
+	change := func(e *entry[K], f func()) { b.settle(e, func(*place[K]) { f() }) }
+	if !errors.Is(err, ErrAlready) && b.set.rest.refused(list, time.Now(), change) {
+		return
+	}
 	for _, e := range list {
 		b.settle(e, func(*place[K]) { e.most = int32(len(list)+1) / 2 })
 	}
@@ -139,8 +143,9 @@ func (b *book[K]) pause(d time.Duration) {
 	}
 }
 
-// refuse notes that the venue has refused each of these keys by itself.
-func (b *book[K]) refuse(op Op, list []*entry[K], err error) {
+// refuse notes that the venue has refused each of these keys by itself. named is whether it has named them among
+// those of a request.
+func (b *book[K]) refuse(op Op, list []*entry[K], err error, named bool) {
 	if errors.Is(err, ErrAlready) {
 		b.accept(op, list, "")
 		return
@@ -149,16 +154,16 @@ func (b *book[K]) refuse(op Op, list []*entry[K], err error) {
 		b.set.stats.Refusals++
 		b.settle(e, func(p *place[K]) {
 			p.doubt, e.most = false, 1
-			b.reject(e, op, err)
+			b.reject(e, op, err, named)
 		})
 	}
 }
 
 // reject lets OnReject decide about e, unless the request is of no use any more. The caller changes e.
-func (b *book[K]) reject(e *entry[K], op Op, err error) {
+func (b *book[K]) reject(e *entry[K], op Op, err error, named bool) {
 	if !b.needless(op, e) && !e.mind().judging {
 		e.trouble.judging = true
-		b.rejections = append(b.rejections, rejection[K]{e, op, err})
+		b.rejections = append(b.rejections, rejection[K]{e, op, err, named})
 	}
 }
 
@@ -169,7 +174,9 @@ func (b *book[K]) judge() error {
 	s, now := b.set, time.Now()
 	s.mu.Lock()
 	b.expire(now)
-	s.rouse(now)
+	if !b.retiring {
+		s.rouse(now)
+	}
 	s.mu.Unlock()
 	for {
 		s.mu.Lock()
@@ -201,8 +208,8 @@ func (b *book[K]) judge() error {
 // decide asks for the decision and applies it. If a function of the user ends the goroutine, the
 // decision is to retry after a minute.
 func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History) {
-	d, wait := DecisionRetry, time.Minute
-	defer func() { b.apply(x, d, wait) }()
+	d, wait, least := DecisionRetry, time.Minute, time.Duration(0)
+	defer func() { b.apply(x, d, wait, least) }()
 	class := backoff.Classify(r.Err)
 	switch o := &b.set.o; {
 	case o.OnReject != nil:
@@ -214,13 +221,13 @@ func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History) {
 		return
 	}
 	step, ok := b.set.o.Backoff.Next(h, backoff.Rand())
-	if wait = max(step.Wait, 0) + class.RetryAfter; !ok {
+	if wait, least = max(step.Wait, 0), class.RetryAfter; !ok {
 		d = DecisionDrop
 	}
 }
 
 // apply applies a decision.
-func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
+func (b *book[K]) apply(x rejection[K], d Decision, wait, least time.Duration) {
 	s, e := b.set, x.entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,20 +236,15 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 		return
 	}
 	s.change(e, func() {
-		t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
+		t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait+least
 		switch {
 		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
 			e.calm()
 		case d != DecisionDrop:
 			// The wait begins at the decision: else a slow OnReject would leave no time in which Set.Wait sees the
 			// refusal. If the key already waits longer because of another session, that wait stays.
-			if due := time.Now().Add(wait); !t.resting || due.After(t.due) {
-				t.due = due
-			}
-			t.resting = true
-			if !slices.Contains(s.resting, e) {
-				s.resting = append(s.resting, e)
-			}
+			now := time.Now()
+			s.rest.lay(e, s.rest.find(reason(x.op, e.key, x.err), now), wait, least, x.named, now)
 			if d == DecisionRedial {
 				b.fail(&RejectedError{Err: x.err, keys: 1, session: b.number})
 			}
@@ -259,21 +261,15 @@ func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration) {
 	s.kick()
 }
 
-// rouse lets the keys be asked for whose wait is over, by each session that lacks them. The caller
-// holds mu.
+// rouse lets the groups be probed that are due, by each session that lacks their keys. The caller holds mu.
 func (s *Set[K]) rouse(now time.Time) {
 	roused := false
-	s.resting = slices.DeleteFunc(s.resting, func(e *entry[K]) bool {
-		if s.entries[e.key] != e || !e.rests() {
-			return true
+	for list, size := s.rest.probe(now); len(list) > 0; list, size = s.rest.probe(now) {
+		for _, e := range list {
+			s.change(e, func() { e.resting, e.most = nil, int32(size) })
 		}
-		if now.Before(e.trouble.due) {
-			return false
-		}
-		s.change(e, func() { e.trouble.resting = false })
 		roused = true
-		return true
-	})
+	}
 	if roused {
 		s.kick()
 	}

@@ -26,8 +26,8 @@ type Set[K comparable] struct {
 	mu       sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
 	conn     *reconnect.Conn
 	entries  map[K]*entry[K]
-	books    []*book[K]   // of the sessions that live, two at most, in order
-	resting  []*entry[K]  // wait for their next try; some may not any more
+	books    []*book[K] // of the sessions that live, two at most, in order
+	rest     rest[K]
 	dialed   []*dialed[K] // connections that were dialed with keys and are not open yet
 	bare     int          // how many sessions are to come before a dial has keys again
 	spoiled  int          // how many dials with keys were refused in a row
@@ -45,7 +45,7 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set[K]{o: options, entries: map[K]*entry[K]{}, patience: patience{least: options.Timeout, now: options.Timeout}}
+	s := &Set[K]{o: options, entries: map[K]*entry[K]{}, rest: rest[K]{batch: options.Batch, groups: map[string]*group[K]{}}, patience: patience{least: options.Timeout, now: options.Timeout}}
 	s.layer = reconnect.Layer{Start: s.start, Open: s.open, Ready: s.ready, Receive: s.receive, Lost: s.lost, End: s.end}
 	return s, nil
 }
@@ -140,6 +140,7 @@ func (s *Set[K]) sorted() []*entry[K] {
 func (s *Set[K]) refer(e *entry[K], refs int32) {
 	s.change(e, func() {
 		if t := e.trouble; t != nil && (refs == 0 || refs > e.refs && t.dropped != nil) {
+			e.rise()
 			if t.dropped = nil; !t.judging {
 				e.trouble = nil
 			}

@@ -126,7 +126,7 @@ func (s *Set[K]) rejected() error {
 	all := &RejectedError{}
 	for _, e := range s.entries {
 		t := e.trouble
-		if t == nil || !t.resting && t.dropped == nil {
+		if t == nil || !e.rests() && t.dropped == nil {
 			continue
 		}
 		if r := t.rejected(); all.keys == 0 || r.session > all.session {

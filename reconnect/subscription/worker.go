@@ -30,7 +30,7 @@ func (b *book[K]) kick() {
 // busy reports whether there may be something to do.
 func (b *book[K]) busy() bool {
 	return b.failure != nil || b.caughtUp() || b.todo.Len()+len(b.flow.list)+len(b.rejections) > 0 ||
-		!b.retiring && len(b.set.resting) > 0
+		!b.retiring && !b.set.rest.due().IsZero()
 }
 
 // work is the goroutine that writes the requests of a session, gives up requests without an answer,
@@ -76,10 +76,8 @@ func (b *book[K]) step(now time.Time) (r *request[K], until time.Time, done bool
 		b.hold = time.Time{}
 	}
 	until = earlier(b.hold, b.flow.next())
-	for _, e := range b.set.resting {
-		if e.rests() && !b.retiring {
-			until = earlier(until, e.trouble.due)
-		}
+	if !b.retiring {
+		until = earlier(until, b.set.rest.due())
 	}
 	if until.IsZero() && !b.busy() {
 		b.working = false

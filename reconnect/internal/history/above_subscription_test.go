@@ -23,11 +23,11 @@ const (
 	HeldIsAgreed         Invariant = "subscription 1: a key is held only if the server has agreed to it, in that session"
 	WantedStays          Invariant = "subscription 1: no failure changes which keys are wanted"
 	HeldIsWanted         Invariant = "subscription 2: without faults the server sends what is wanted, and nothing else"
-	RemovalHasReason     Invariant = "subscription 2: a removal is sent only after a request for the key, and after its answer"
+	RemovalHasReason     Invariant = "subscription 2: a removal is sent only after a request for the key, and after an answer to one"
 	NoAnswerAsksAgain    Invariant = "subscription 3: no id is used twice"
 	InTheBatch           Invariant = "subscription 4: a request has no more keys than Batch, and a refused key is asked for alone"
 	AnswerIsTaken        Invariant = "subscription 5: an answer to no request of the Set goes on to the reader, and no other answer does"
-	FewAnswersDue        Invariant = "subscription 6: no more requests than InFlight wait for their answers"
+	FewAnswersDue        Invariant = "subscription 6: no more requests than InFlight wait for their answers, or almost twice as many if some may be lost"
 	AskWaits             Invariant = "subscription: no key is asked for before the time for which the server has asked"
 	BackoffIsTold        Invariant = "subscription: Backoff gets the number of rejections in a row, the last wait, and the time since the first"
 	WaitEnds             Invariant = "subscription 7: Wait ends with its context, and when the Conn ends"
@@ -86,6 +86,7 @@ type request struct {
 	session  uint64        // by which it came; 0: it has not
 	answered bool          // the client has got the answer
 	agreed   bool          // the server has said so
+	heard    time.Duration // when the client has got the answer
 }
 
 // topicSession is a session as the server and the reader see it.
@@ -177,7 +178,7 @@ func (t *topics) ready(session uint64) {
 	defer t.w.mu.Unlock()
 	if t.essential && t.due(session, essentialKey) {
 		q := t.session(session).asked[essentialKey]
-		t.w.check(EssentialBeforeReady, q != nil && q.agreed, "session %d: %+v", session, q)
+		t.w.check(EssentialBeforeReady, t.agreedBy(session, essentialKey), "session %d: %+v", session, q)
 	}
 }
 
@@ -321,6 +322,28 @@ func (t *topics) agreed(key string) bool {
 	return false
 }
 
+// agreedBy reports whether the server has agreed to a key in a session, to the last request for it or to an earlier one
+// whose answer came late. The caller holds world.mu.
+func (t *topics) agreedBy(session uint64, key string) bool {
+	for _, r := range t.requests {
+		if r.session == session && r.op == subscription.OpSubscribe && r.agreed && slices.Contains(r.keys, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// settled reports whether the client has got an answer to a subscription of a key in a session since then. The caller
+// holds world.mu.
+func (t *topics) settled(session uint64, key string, since time.Duration) bool {
+	for _, r := range t.requests {
+		if r.session == session && r.op == subscription.OpSubscribe && r.answered && r.heard >= since && slices.Contains(r.keys, key) {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *topics) encode(r *subscription.Request[string]) (conn.Message, error) {
 	w := t.w
 	w.mu.Lock()
@@ -333,9 +356,9 @@ func (t *topics) encode(r *subscription.Request[string]) (conn.Message, error) {
 			due++
 		}
 	}
-	most := t.inFlight - 1
+	most := 2*t.inFlight - 2
 	if w.rotated {
-		most += t.inFlight
+		most += 2*t.inFlight - 1
 	}
 	w.check(FewAnswersDue, due <= most, "%d requests wait for their answers, and one more is made: InFlight is %d", due, t.inFlight)
 	for _, k := range r.Keys {
@@ -378,7 +401,12 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		return a, true
 	}
 	again := r.answered
-	r.answered = true
+	if r.answered = true; !again {
+		r.heard = w.now()
+		if s := w.of(m.Session); a.Err == nil && !s.ready {
+			s.progressAt = w.now() // the Set calls Opening.Progress
+		}
+	}
 	for _, k := range r.keys {
 		switch {
 		case a.Err != nil:
@@ -463,7 +491,7 @@ func (t *topics) seam(seam *reconnect.Seam) {
 	for _, k := range t.keys {
 		if t.due(seam.Session, k) {
 			q := t.session(seam.Session).asked[k]
-			w.check(AskedAgain, q != nil && q.agreed, "%s at the mark of session %d: %+v", k, seam.Session, q)
+			w.check(AskedAgain, t.agreedBy(seam.Session, k), "%s at the mark of session %d: %+v", k, seam.Session, q)
 			t.have[k] = t.happened(k)
 		}
 	}
@@ -582,7 +610,7 @@ func (t *topics) serve(p *peer, words []string) {
 		default:
 			before := s.asked[k]
 			w.check(RemovalHasReason, before != nil, "%s was never asked for in session %d, and is removed", k, p.session)
-			w.check(RemovalHasReason, before == nil || before.answered || before.at+t.timeout <= w.now(), "%s is removed before the answer to its request, %v old", k, w.now())
+			w.check(RemovalHasReason, before == nil || t.settled(p.session, k, before.at) || before.at+t.timeout <= w.now(), "%s is removed before the answer to its request, %v old", k, w.now())
 			if !refused && fate != 1 && s.live[k] != nil {
 				s.live[k].end()
 				delete(s.live, k)

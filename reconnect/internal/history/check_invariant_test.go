@@ -24,7 +24,7 @@ const (
 	LineAccepts            Invariant = "the line: each permit is given when it is due, in order, and its Status is true"
 	QueueAccepts           Invariant = "the queue: its items keep their order, and its counts are right"
 	ReadyAfterLogin        Invariant = "4: a session is ready only when OnSession has returned"
-	OpeningIsBounded       Invariant = "4: OnSession ends within OpenTimeout"
+	OpeningIsBounded       Invariant = "4: OnSession ends within OpenTimeout after its beginning or its last progress"
 	LoginBeforeMessages    Invariant = "4: nothing reaches the server before the login"
 	OneSeam                Invariant = "5: one seam for each session that was ready or delivered something"
 	SeamInPlace            Invariant = "5: the seam comes after the last message of its session and before the next"

@@ -101,6 +101,7 @@ type session struct {
 	done           bool
 	seam           bool // the reader got it
 	startedAt      time.Duration
+	progressAt     time.Duration // when its OpenTimeout began again last
 	readyAt        time.Duration
 	reason         backoff.Reason // of the end
 	endedAt        time.Duration

@@ -284,7 +284,7 @@ func (w *world) opening(s *session) {
 	if limit == 0 {
 		limit = 30 * time.Second
 	}
-	took := w.now() - s.startedAt
+	took := w.now() - max(s.startedAt, s.progressAt)
 	limit += 15 * time.Second // for callbacks that take long
 	if w.rotated {            // Layer.Lost waits until the reader has what was held of the session
 		limit += time.Duration(s.read) * w.set.ReaderTakes
