@@ -125,6 +125,11 @@ func TestLimitsAreForEachEndpoint(t *testing.T) {
 	})
 }
 
+// limited returns the verdict on a response that refuses the caller.
+func limited(c backoff.Class, wait time.Duration) backoff.Verdict {
+	return backoff.Verdict{Class: c, Caller: true, RetryAfter: wait}
+}
+
 // The rule of WebSocket.Dial for the error that decides.
 func TestTheMostHopefulEndpointDecides(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -136,7 +141,10 @@ func TestTheMostHopefulEndpointDecides(t *testing.T) {
 		"all gone":              {says{"a": status(410, 0), "b": status(410, 0)}, backoff.Verdict{Class: backoff.ClassStop}},
 		"overload and refused":  {says{"a": status(503, time.Minute), "b": refuses}, backoff.Verdict{Class: backoff.ClassOverload}},
 		"401 and refused":       {says{"a": status(401, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}},
-		"all with retry-after":  {says{"a": status(503, time.Minute), "b": status(429, time.Second)}, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Second}},
+		"all with retry-after":  {says{"a": status(503, time.Minute), "b": status(504, time.Second)}, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Second}},
+		"limited and not found": {says{"a": status(429, time.Minute), "b": status(404, 0)}, limited(backoff.ClassOverload, 0)},
+		"limited and a 500":     {says{"a": status(403, time.Minute), "b": status(500, time.Minute)}, backoff.Verdict{Class: backoff.ClassRetry, RetryAfter: time.Minute}},
+		"all limited":           {says{"a": status(403, time.Minute), "b": status(403, time.Second)}, limited(backoff.ClassSlow, time.Second)},
 		"gone with retry-after": {says{"a": status(410, time.Minute), "b": status(410, time.Minute)}, backoff.Verdict{Class: backoff.ClassStop}},
 	} {
 		t.Run(name, func(t *testing.T) {

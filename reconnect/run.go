@@ -233,9 +233,9 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, err error, lost bool)
 	switch {
 	case v.Class == backoff.ClassOverload:
 	case errors.As(err, &slow):
-		v.Class = backoff.ClassOverload
+		v.Class, v.Caller = backoff.ClassOverload, false
 	case lost:
-		v.Class = backoff.ClassRetry
+		v.Class, v.Caller = backoff.ClassRetry, false
 	default:
 		v.Class = backoff.ClassOK
 	}

@@ -20,7 +20,7 @@ type face struct {
 }
 
 // largestFace has the ceilings.
-var largestFace = face{packages: 16, names: 1319, words: 47386}
+var largestFace = face{packages: 16, names: 1326, words: 47738}
 
 // wrong returns each ceiling that is exceeded.
 func (f *face) wrong() (list []string) {

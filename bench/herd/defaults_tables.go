@@ -277,6 +277,14 @@ func gatesTable(m *tableMaker) table.Table {
 		served = append(served, w)
 		t[0] = append(t[0], w.name)
 	}
+	full := world{"", fleet.Busy, capacity / 10, 0}
+	var rejecting []fleet.Server
+	for _, wait := range []time.Duration{3 * time.Second, 120 * time.Second, 0} {
+		s := full.herd(1, fleet.Client{}).Server
+		s.RetryAfter, s.Status429 = wait, wait == 0
+		rejecting = append(rejecting, s)
+	}
+	t[0] = append(t[0], "0s, 503 50, told 3 s", "told 120 s", "0s, 429 50")
 	for _, g := range []struct {
 		name      string
 		processes int
@@ -296,6 +304,11 @@ func gatesTable(m *tableMaker) table.Table {
 		for _, w := range served {
 			h := w.herd(10_000, client("redial"))
 			h.Processes, h.Gate = g.processes, g.options
+			row = append(row, aim(m.average(h), h.N))
+		}
+		for _, s := range rejecting {
+			h := full.herd(10_000, client("redial"))
+			h.Server, h.Processes, h.Gate = s, g.processes, g.options
 			row = append(row, aim(m.average(h), h.N))
 		}
 		m.row(&t, row...)

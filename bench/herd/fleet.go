@@ -37,6 +37,7 @@ func (o *simulatedFleet) Flags(f *cli.Flags) {
 	f.Seconds(&h.Outage.Again, "again", "kill the server a second time, so long after its return")
 	f.Seconds(&h.Watch, "watch", "virtual time to watch, from the loss (default 10m and 12 times -n divided by -capacity)")
 	f.Seconds(&h.Server.RetryAfter, "retry-after", "Retry-After of each 503")
+	f.BoolVar(&h.Server.Status429, "429", false, "the server answers 429 instead of 503")
 	f.IntVar(&h.Server.Backlog, "backlog", 0, "how many dials can wait at the server (default 4096; 100 ms of work with -queue reject and 503)")
 	f.Float64Var(&h.Server.Answers, "answers", 0, "503s that the server can write per second (default 20 times -capacity)")
 	cli.OneOf(f, &h.Server.Queue, "queue", "drop", "what becomes of a dial for which the server has no room\ndrop: its SYN is dropped\nunbounded, random: all can wait, and are served in order or at random", fleet.Queues(), fleet.Queue.String)

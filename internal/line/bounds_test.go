@@ -60,6 +60,21 @@ var timeBounds = []timeBound{
 	{"RetryAfter, MaxRetryAfter at most", backoff.MaxRetryAfter, true, func(_ *testing.T, n time.Duration) *queue {
 		return held(10 * n)
 	}},
+	{"RetryAfter after a success", 10 * time.Second, true, func(t *testing.T, _ time.Duration) *queue {
+		q := newQueue(line.Options{Rate: -1})
+		q.dial(t, success)
+		q.dial(t, backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Hour})
+		q.join(1)
+		return q
+	}},
+	{"the pause after a burst of refused callers", 5 * time.Second, true, func(t *testing.T, _ time.Duration) *queue {
+		q := newQueue(line.Options{Rate: -1})
+		for range 21 {
+			q.dial(t, limited)
+		}
+		q.join(1)
+		return q
+	}},
 	{"the first wait of an outage", 10 * time.Second, true, func(t *testing.T, n time.Duration) *queue {
 		return down(t, line.Options{Probe: every(n)}, 100)
 	}},

@@ -80,6 +80,9 @@ type frozen struct {
 	hold    moment
 	probes  pace
 	dialed  moment // the last Done: never, 0 for lately, or forgotten
+
+	maxHold  int8   // up to mostHold
+	refusals moment // when none counts any more
 }
 
 // pace says when the next probe may begin: the wait depends on how many dials wait.
@@ -112,6 +115,7 @@ func (p pace) later(n moment) pace {
 
 const (
 	mostWaits        = 3
+	mostHold         = 8   // units, no shorter than any RetryAfter of a walk
 	noLimit          = 100 // of dials under way
 	forgotten moment = -1  // longer ago than a Queue remembers
 )
@@ -125,9 +129,13 @@ type thawed struct {
 // waitOf is how long a ticket has waited in every state, so that a walk sees what a Queue makes of it.
 func waitOf(ticket int) time.Duration { return units(int8(ticket + 1)) }
 
+// small are the limits of a Queue in a walk.
+var small = limits{refusalBurst: 1, refusalPause: paused * unit, successHold: 2 * unit}
+
 // thaw returns the Queue.
 func (f *frozen) thaw(o Options) *thawed {
 	q := &thawed{Queue: New(o, rand.New(lowest{}))}
+	q.limits = small
 	for i := range q.tickets {
 		q.tickets[i] = &Ticket{Value: i, joined: epoch.Add(-waitOf(i)), Probe: f.places[i] == probing}
 	}
@@ -152,6 +160,7 @@ func (f *frozen) thaw(o Options) *thawed {
 	if q.lastDone = f.dialed.time(); f.dialed == forgotten {
 		q.lastDone = epoch.Add(-stale)
 	}
+	q.maxHold, q.refusals = units(f.maxHold), f.refusals.time()
 	for range f.waits {
 		q.outage.Next(o.Probe, failure, epoch, q.rand)
 	}
@@ -180,7 +189,11 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 		places: places, order: [tickets]int8{-1, -1, -1}, waiting: int8(q.waiting), tokens: int8(math.Round(q.tokens * 2)),
 		filled: momentOf(q.filled, -2*moment(min(q.o.Burst, 10))), under: int8(q.under), window: windowOf(q.Queue, q.window), down: q.down,
 		hold: momentOf(q.hold, 0), probes: pace{momentOf(q.failed, -120), int8(q.alone / unit), int8(q.least / unit)},
-		dialed: momentOf(q.lastDone, forgotten),
+		dialed: momentOf(q.lastDone, forgotten), maxHold: int8(min(q.maxHold/unit, mostHold)),
+		refusals: momentOf(q.refusals, 0),
+	}
+	if f.refusals == 0 {
+		f.refusals = never
 	}
 	if math.Abs(q.tokens*2-float64(f.tokens)) > 1e-6 {
 		panic("the tokens are not a number of halves")
@@ -216,6 +229,9 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 func (f *frozen) tick(burst int) {
 	f.filled = f.filled.later(-2 * moment(min(burst, 10)))
 	f.probes = f.probes.later(1)
+	if f.refusals = f.refusals.later(0); f.refusals == 0 {
+		f.refusals = never
+	}
 	if f.hold = f.hold.later(0); f.hold == 0 {
 		f.hold = never
 	}

@@ -33,10 +33,11 @@ import (
 //   - If Probe gives up, the wait is a minute, and is not divided.
 //
 // When a probe succeeds, and with each success after it, one more dial may be under way at a time, until
-// Concurrent is reached: the number doubles in the time that a dial takes. When the server tells one dial to wait,
-// all wait.
+// Concurrent is reached: the number doubles in the time that a dial takes. When the server asks one dial to wait,
+// all wait, unless it has refused only a caller.
 type Queue struct {
 	o       Options
+	limits  limits
 	rand    *rand.Rand
 	first   *Ticket // a ring in the order of Join; nil: none waits
 	waiting int
@@ -47,11 +48,13 @@ type Queue struct {
 	window   int       // how many may be; below Concurrent while the host is down or coming back
 	down     bool
 	outage   schedule.Outage // while down
-	hold     time.Time       // no dial before this, because the server said so
+	hold     time.Time       // no dial before this, because of what the server said
 	failed   time.Time       // when the wait for the next probe begins
 	alone    time.Duration   // how long it waits if one dial waits: what a lone client would
 	least    time.Duration   // how long it waits at least, however many dials wait
 	lastDone time.Time       // the time of the last Done
+	maxHold  time.Duration   // longest hold by a RetryAfter, or 0 if no dial has succeeded yet
+	refusals time.Time       // when no refused caller counts any more; each adds a refusalPause
 	granted  uint64
 }
 
@@ -64,6 +67,16 @@ type Options struct {
 	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
 	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
 }
+
+// limits are the limits that are not options.
+type limits struct {
+	refusalBurst int           // refused callers that hold no dial
+	refusalPause time.Duration // hold after each further one
+	successHold  time.Duration // longest hold after a success
+}
+
+// usual are the limits of each Queue that New returns.
+var usual = limits{refusalBurst: 20, refusalPause: 5 * time.Second, successHold: 10 * time.Second}
 
 // Ticket is a dial that waits in a [Queue], or was admitted.
 type Ticket struct {
@@ -91,7 +104,7 @@ func New(o Options, r *rand.Rand) *Queue {
 		o.Concurrent = unlimited
 	}
 	r = cmp.Or(r, backoff.Rand())
-	return &Queue{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
+	return &Queue{o: o, limits: usual, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
 }
 
 // Join puts a dial at the end of the line.
@@ -186,14 +199,30 @@ func (q *Queue) pace() time.Time {
 //     failed anywhere.
 //
 // With any class a RetryAfter, at most [backoff.MaxRetryAfter], holds all dials to the
-// host. Until it is over, an answer does not mean that a host that was down is up.
+// host. Until it is over, an answer does not mean that a host that was down is up. After a
+// success it is at most successHold, also if it began before the success; the limit doubles
+// with each RetryAfter until the next success.
+//
+// A verdict with Caller is an answer, and its RetryAfter holds no other dial. More than
+// refusalBurst of these hold all dials for refusalPause each, because the server may limit
+// the address of the process. Each success and each refusalPause takes one off.
 func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) (down bool) {
 	q.under--
 	q.lastDone = now
+	refused := v.Caller && v.Class != backoff.ClassStop
+	if refused {
+		v = backoff.Verdict{Class: backoff.ClassSlow} // the host is up, and only the caller has to wait
+	}
 	if v.RetryAfter > 0 {
-		until := now.Add(min(v.RetryAfter, backoff.MaxRetryAfter))
-		if until.After(q.hold) {
-			q.hold = until
+		v.RetryAfter = q.holdFor(v.RetryAfter, now)
+	}
+	if v.Class == backoff.ClassOK {
+		q.maxHold = q.limits.successHold
+		q.refusals = q.refusals.Add(-q.limits.refusalPause)
+		if end := now.Add(q.maxHold); q.hold.After(end) {
+			q.hold = end
+			// The wait that the policy drew was a share of the longer hold.
+			q.failed, q.alone, q.least = now, min(q.alone, q.maxHold), min(q.least, q.maxHold)
 		}
 	}
 	switch v.Class {
@@ -208,7 +237,45 @@ func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) (down bool) {
 			q.window = min(q.window+1, q.o.Concurrent)
 		}
 	}
+	if refused {
+		q.refuse(now)
+	}
 	return q.down
+}
+
+// holdFor holds the host for a RetryAfter, and returns for how long. After a success that is short at first,
+// because the host lets others through. It doubles until the next success, because the host may not do so any more.
+func (q *Queue) holdFor(retryAfter time.Duration, now time.Time) time.Duration {
+	wait := min(retryAfter, backoff.MaxRetryAfter)
+	if q.maxHold > 0 {
+		wait = min(wait, q.maxHold)
+		q.maxHold = min(2*q.maxHold, backoff.MaxRetryAfter)
+	}
+	q.holdUntil(now.Add(wait))
+	return wait
+}
+
+// refuse counts a refused caller. More than a burst of them may mean that the server limits the address of all:
+// then one dial goes out after each refusalPause.
+func (q *Queue) refuse(now time.Time) {
+	pause := q.limits.refusalPause
+	burst := now.Add(time.Duration(q.limits.refusalBurst) * pause)
+	if q.refusals.Before(now) {
+		q.refusals = now
+	}
+	q.refusals = q.refusals.Add(pause)
+	if q.refusals.After(burst) {
+		q.refusals = burst.Add(pause)
+		q.window = 1
+		q.holdUntil(now.Add(pause))
+	}
+}
+
+// holdUntil holds all dials until t.
+func (q *Queue) holdUntil(t time.Time) {
+	if t.After(q.hold) {
+		q.hold = t
+	}
 }
 
 // noProbe is the time to the next probe where Options.Probe gives up, or does not return.
@@ -255,7 +322,7 @@ type Status struct {
 	Longest time.Duration // how long the first of the waiting dials has waited
 	Granted uint64        // how many dials were admitted so far
 	Down    bool          // the host is down: one dial at a time goes out, as a probe
-	Held    time.Time     // no dial before this, because the server said so; zero or past: not held
+	Held    time.Time     // no dial before this, because of what the server said; zero or past: not held
 	Probe   time.Time     // while Down: no probe before this, as long as no dial joins; past: a probe may begin, or is under way
 }
 
@@ -297,6 +364,9 @@ func (q *Queue) Idle(now time.Time) bool {
 	}
 	if now.Sub(q.lastDone) >= stale {
 		return true
+	}
+	if q.maxHold > 0 || q.refusals.After(now) {
+		return false
 	}
 	q.notBefore(now)
 	return !q.down && q.window == q.o.Concurrent && q.tokens >= float64(q.o.Burst)

@@ -300,7 +300,7 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	admitted, _ := q.admit()
 	require.Len(t, admitted, 2)
 	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, two[0])
-	q.done(success, two[1]) // a success does not end the wait that the server asked for
+	q.done(rejected, two[1]) // an answer does not end the wait that the server asked for
 	q.join(10)
 	admitted, next := q.admit()
 	require.Empty(t, admitted)
@@ -332,6 +332,148 @@ func TestAShorterRetryAfterShortensNothing(t *testing.T) {
 	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Second}, two[1])
 	_, next := q.admit()
 	require.Equal(t, time.Minute, next)
+}
+
+// Both verdicts ask for a wait of an hour: one of all, and one of a caller.
+var (
+	closedForHour = backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}
+	limited       = backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour, Caller: true}
+)
+
+// dial ends the next dial with v, once it may begin, and returns how long it has waited.
+func (q *queue) dial(t *testing.T, v backoff.Verdict) (waited time.Duration) {
+	t.Helper()
+	q.join(1)
+	one, next := q.admit()
+	if len(one) == 0 {
+		waited = next
+		q.after(next)
+		one, _ = q.admit()
+	}
+	require.Len(t, one, 1)
+	q.done(v, one...)
+	return waited
+}
+
+// The host lets others through, so it is not down, whatever it has asked of one.
+func TestSuccessShortensHold(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1, Probe: every(time.Minute)})
+	two := q.join(2)
+	q.admit()
+	q.join(1)
+	q.done(closedForHour, two[0])
+	q.after(time.Second)
+	q.done(success, two[1])
+	_, next := q.admit()
+	require.Equal(t, 10*time.Second, next, "the wait of the policy was a share of the longer hold")
+	require.Equal(t, q.now.Add(10*time.Second), q.Status(q.now).Held)
+	q.after(next)
+	probe, _ := q.admit()
+	require.Len(t, probe, 1)
+	require.True(t, probe[0].Probe)
+}
+
+// A hold that ends sooner than one after a success is not longer because of a success.
+func TestSuccessDoesNotLengthenHold(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1})
+	two := q.join(2)
+	q.admit()
+	q.join(1)
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: 4 * time.Second}, two[0])
+	q.done(success, two[1])
+	_, next := q.admit()
+	require.Equal(t, 4*time.Second, next)
+}
+
+// A host that may be down is dialed less and less often, until the next success.
+func TestHoldAfterSuccessDoubles(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1, Probe: every(0)})
+	for range 2 {
+		require.LessOrEqual(t, q.dial(t, success), time.Hour)
+		for want := 10 * time.Second; want < time.Hour; want *= 2 {
+			q.dial(t, closedForHour)
+			require.Equal(t, q.now.Add(want), q.Status(q.now).Held)
+		}
+		q.dial(t, closedForHour)
+		require.Equal(t, q.now.Add(time.Hour), q.Status(q.now).Held)
+	}
+}
+
+// A refused caller waits for itself, and the host is up.
+func TestRefusedCallerHoldsNoOther(t *testing.T) {
+	q := down(t, line.Options{Rate: -1}, 1)
+	q.after(time.Second)
+	probe, _ := q.admit()
+	require.False(t, q.Done(probe[0], limited, q.now))
+	require.Equal(t, line.Status{Limit: 1, Granted: 2}, q.Status(q.now))
+	require.Zero(t, q.dial(t, success))
+
+	stopped := limited
+	stopped.Class = backoff.ClassStop
+	stopped.RetryAfter = 0
+	for range 100 { // says nothing about the host or the caller
+		require.Zero(t, q.dial(t, stopped))
+	}
+}
+
+// A refused caller does not show that a host is up that has asked for a wait.
+func TestRefusedCallerDuringHoldLeavesHostDown(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1})
+	two := q.join(2)
+	q.admit()
+	q.done(closedForHour, two[0])
+	require.True(t, q.Done(two[1], limited, q.now))
+}
+
+// Many refusals may mean the address of the process.
+func TestManyRefusedCallersHoldAll(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1})
+	for range 20 {
+		require.Zero(t, q.dial(t, limited))
+	}
+	require.Equal(t, 16, q.Status(q.now).Limit)
+	require.Zero(t, q.dial(t, limited))
+	for range 20 {
+		require.Equal(t, 1, q.Status(q.now).Limit)
+		require.Equal(t, 5*time.Second, q.dial(t, limited))
+		require.False(t, q.Status(q.now).Down)
+	}
+	// One more for each success, and for each 5 s.
+	require.Equal(t, 5*time.Second, q.dial(t, success))
+	require.Zero(t, q.dial(t, success))
+	for range 3 {
+		require.Zero(t, q.dial(t, limited))
+	}
+	require.Equal(t, 5*time.Second, q.dial(t, limited))
+	q.after(15 * time.Second)
+	for range 3 {
+		require.Zero(t, q.dial(t, limited))
+	}
+	require.Equal(t, 5*time.Second, q.dial(t, limited))
+	// No more than the burst are remembered.
+	q.after(105 * time.Second)
+	for range 21 {
+		require.Zero(t, q.dial(t, limited))
+	}
+	require.Equal(t, 5*time.Second, q.dial(t, limited))
+}
+
+// What a host has let through, or refused, is known for an hour.
+func TestHostThatLetDialThroughIsNotIdle(t *testing.T) {
+	for _, v := range []backoff.Verdict{success, limited} {
+		q := newQueue(line.Options{Rate: -1})
+		q.dial(t, v)
+		q.after(time.Hour - 1)
+		require.Equal(t, v.Caller, q.Idle(q.now), "refusals are forgotten sooner")
+		q.after(1)
+		require.True(t, q.Idle(q.now))
+	}
+	q := newQueue(line.Options{Rate: -1})
+	q.dial(t, limited)
+	q.after(5*time.Second - 1)
+	require.False(t, q.Idle(q.now))
+	q.after(1)
+	require.True(t, q.Idle(q.now))
 }
 
 // A dial that says nothing about the host gives its place back.

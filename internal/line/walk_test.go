@@ -44,6 +44,8 @@ func walkAll(c config, r rules) *walk.Walk[world] {
 			{Wrong: "not all dials are admitted, although each succeeds", Goal: out, By: by(": ok")},
 			{Wrong: "not all dials are admitted, where each fails", Goal: out, By: by(": fails")},
 			{Wrong: "not all dials are admitted, where each is told to wait", Goal: out, By: by("told to wait")},
+			{Wrong: "not all dials are admitted, where each is told to wait long", Goal: out, By: by("told to wait long")},
+			{Wrong: "not all dials are admitted, where each is refused as a caller", Goal: out, By: by("as a caller")},
 			{Wrong: "not all dials are admitted, where each is cancelled", Goal: out, By: by("cancelled")},
 		},
 	})
@@ -56,7 +58,7 @@ func TestEveryReachableStateOfTheLineKeepsItsPromises(t *testing.T) {
 	if os.Getenv("REDIAL_LONG") != "" {
 		all = slices.Clone(configs)
 		for i := range all {
-			all[i].told = 6
+			all[i].told, all[i].long = 6, mostHold
 		}
 		last := all[len(all)-1]
 		last.name, last.Burst, last.Concurrent = "a dial in two units, three at a time", 3, 3
@@ -68,12 +70,16 @@ func TestEveryReachableStateOfTheLineKeepsItsPromises(t *testing.T) {
 		t.Logf("%s: %d states, %d edges", c.name, len(w.States), w.Edges)
 		// The walk comes to a full line, to each number of dials, and to probes.
 		full, probes, most := false, false, int8(0)
+		refusals, maxHold := never, int8(0)
 		for _, s := range w.States {
 			full = full || s.m.waiting == tickets
 			probes = probes || slices.Contains(s.m.places[:], probing)
 			most = max(most, s.m.under)
+			refusals, maxHold = max(refusals, s.m.refusals), max(maxHold, s.m.maxHold)
 		}
 		assert.True(t, full && probes, c.name)
+		assert.Equal(t, moment(small.refusalBurst+1)*paused, refusals, c.name)
+		assert.EqualValues(t, mostHold, maxHold, c.name)
 		assert.Equal(t, min(tickets, New(c.Options, nil).o.Concurrent), int(most), c.name)
 	}
 }
@@ -81,7 +87,7 @@ func TestEveryReachableStateOfTheLineKeepsItsPromises(t *testing.T) {
 // Each mistake is planted in the Queue alone, and the walk finds it.
 func TestTheWalkOfTheLineFindsEachMistake(t *testing.T) {
 	walk.SkipWithRace(t)
-	require.GreaterOrEqual(t, len(mistakes), 20)
+	require.GreaterOrEqual(t, len(mistakes), 30)
 	for _, name := range slices.Sorted(maps.Keys(mistakes)) {
 		t.Run(name, func(t *testing.T) {
 			rules := trueRules
@@ -316,5 +322,80 @@ var mistakes = map[string]func(*rules){
 	},
 	"no host is ever idle": func(r *rules) {
 		r.idle = func(*Queue, time.Time) bool { return false }
+	},
+	"a refused caller holds all for its own wait": before(func(_ *Queue, _ *Ticket, v *backoff.Verdict, _ time.Time) {
+		v.Caller = false
+	}),
+	"a refused caller is a success": before(func(_ *Queue, _ *Ticket, v *backoff.Verdict, _ time.Time) {
+		if v.Caller {
+			*v = backoff.Verdict{}
+		}
+	}),
+	"refused callers are not counted": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
+		if v.Caller {
+			q.refusals = time.Time{}
+		}
+	}),
+	"a success takes no refusal off": func(r *rules) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
+			before := q.refusals
+			down := q.Done(t, v, now)
+			if v.Class == backoff.ClassOK && before.After(now) {
+				q.refusals = before
+			}
+			return down
+		}
+	},
+	"old refusals count": before(func(q *Queue, _ *Ticket, v *backoff.Verdict, now time.Time) {
+		if v.Caller && !q.refusals.After(now) {
+			q.refusals = now.Add(unit)
+		}
+	}),
+	"many refused callers leave the limit": func(r *rules) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
+			window := q.window
+			down := q.Done(t, v, now)
+			if v.Caller && !down {
+				q.window = window
+			}
+			return down
+		}
+	},
+	"refused callers add up beyond the burst": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
+		if v.Caller && q.hold.After(q.lastDone) {
+			q.refusals = q.refusals.Add(unit)
+		}
+	}),
+	"the hold after a success does not double": before(func(q *Queue, _ *Ticket, _ *backoff.Verdict, _ time.Time) {
+		q.maxHold = min(q.maxHold, q.limits.successHold)
+	}),
+	"a success does not limit the next hold": after(func(q *Queue, _ *Ticket, _ backoff.Verdict, _ time.Time) {
+		q.maxHold = 0
+	}),
+	"a success does not cut a hold": func(r *rules) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
+			hold := q.hold
+			down := q.Done(t, v, now)
+			if hold.After(q.hold) {
+				q.hold = hold
+			}
+			return down
+		}
+	},
+	"a hold is cut and the wait of the policy is not": func(r *rules) {
+		r.done = func(q *Queue, t *Ticket, v backoff.Verdict, now time.Time) bool {
+			failed, alone, least := q.failed, q.alone, q.least
+			down := q.Done(t, v, now)
+			if v.Class == backoff.ClassOK {
+				q.failed, q.alone, q.least = failed, alone, least
+			}
+			return down
+		}
+	},
+	"a host that has let a dial through is idle": func(r *rules) {
+		r.idle = func(q *Queue, now time.Time) bool {
+			q.maxHold = 0
+			return q.Idle(now)
+		}
 	},
 }

@@ -26,6 +26,9 @@ type world struct {
 	probes pace
 	dialed moment
 
+	limit    int8   // longest hold by a RetryAfter, in units up to mostHold; 0: no limit, because no dial has succeeded
+	refusals moment // when no refusal of a caller counts any more
+
 	wrong string
 }
 
@@ -35,6 +38,7 @@ type config struct {
 	halves int8 // halves of a token that come in a unit; 0: there is no rate
 	tired  bool // the policy of the probes gives up
 	told   int8 // how long a server tells us to wait; default 3
+	long   int8 // how long it tells us at most; default 5
 }
 
 // pause is how long the policy waits before a probe, after that many waits. The second wait is divided
@@ -79,7 +83,7 @@ type walker struct {
 
 func newWalker(c config, r rules) *walker {
 	c.Probe = pacer{&c}
-	c.Rate, c.told = -1, cmp.Or(c.told, 3)
+	c.Rate, c.told, c.long = -1, cmp.Or(c.told, 3), cmp.Or(c.long, 5)
 	if c.halves > 0 {
 		c.Rate = float64(c.halves) / 2
 	}
@@ -88,7 +92,10 @@ func newWalker(c config, r rules) *walker {
 }
 
 func (x *walker) first() world {
-	w := world{timer: never, order: [tickets]int8{-1, -1, -1}, window: x.most, hold: never, probes: pace{from: never}, dialed: never}
+	w := world{
+		timer: never, order: [tickets]int8{-1, -1, -1}, window: x.most, hold: never, probes: pace{from: never},
+		dialed: never, refusals: never,
+	}
 	q := &thawed{Queue: New(x.c.Options, nil)}
 	w.m, w.wrong = freeze(q, w.m.places)
 	w.tokens = w.m.tokens
@@ -152,6 +159,9 @@ func (x *walker) steps(w world) []walk.Step[world] {
 				if v.told {
 					v.RetryAfter = units(x.c.told)
 				}
+				if v.long {
+					v.RetryAfter = units(x.c.long)
+				}
 				x.add(name+v.name, w, func(*world) { x.done(i, v.Verdict) })
 			}
 		}
@@ -159,20 +169,22 @@ func (x *walker) steps(w world) []walk.Step[world] {
 	return x.list
 }
 
-// verdicts are how dials end. Told says that the server tells us to wait as long as the config has it.
+// verdicts are how dials end. The server asks for a wait of one of the two lengths that the config has.
 var verdicts = []struct {
 	name string
 	backoff.Verdict
-	told bool
+	told, long bool
 }{
-	{"ok", backoff.Verdict{}, false},
-	{"ok, and is told to wait", backoff.Verdict{}, true},
-	{"fails", failure, false},
-	{"fails, and is told to wait", backoff.Verdict{Class: backoff.ClassOverload}, true},
-	{"fails, and is told to wait shortly", backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: unit}, false},
-	{"is refused", backoff.Verdict{Class: backoff.ClassSlow}, false},
-	{"is refused, and told to wait", backoff.Verdict{Class: backoff.ClassRefresh}, true},
-	{"is cancelled", backoff.Verdict{Class: backoff.ClassStop}, false},
+	{"ok", backoff.Verdict{}, false, false},
+	{"ok, and is told to wait", backoff.Verdict{}, true, false},
+	{"fails", failure, false, false},
+	{"fails, and is told to wait", backoff.Verdict{Class: backoff.ClassOverload}, true, false},
+	{"fails, and is told to wait shortly", backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: unit}, false, false},
+	{"fails, and is told to wait long", backoff.Verdict{Class: backoff.ClassOverload}, false, true},
+	{"is refused", backoff.Verdict{Class: backoff.ClassSlow}, false, false},
+	{"is refused, and told to wait", backoff.Verdict{Class: backoff.ClassRefresh}, true, false},
+	{"is refused as a caller", backoff.Verdict{Class: backoff.ClassOverload, Caller: true}, false, true},
+	{"is cancelled", backoff.Verdict{Class: backoff.ClassStop}, false, false},
 }
 
 // later returns w when a unit has passed.
@@ -183,6 +195,9 @@ func (w world) later(c *config) world {
 		w.hold = never
 	}
 	w.tokens = min(w.tokens+c.halves, int8(2*c.Burst))
+	if w.refusals = w.refusals.later(0); w.refusals == 0 {
+		w.refusals = never
+	}
 	return w
 }
 
@@ -213,18 +228,48 @@ func without(order [tickets]int8, ticket int8) [tickets]int8 {
 	return left
 }
 
+// paused is how long a refusal of a caller counts.
+const paused = 2
+
 // done ends a dial that was admitted.
 func (x *walker) done(i int, v backoff.Verdict) {
 	w, probe := x.w, x.places[i] == probing
 	x.places[i] = out
 	w.dialed = 0
 	told := moment(v.RetryAfter / unit)
+	if v.Caller {
+		told = 0
+	}
 	if told > 0 {
+		if w.limit > 0 {
+			told = min(told, moment(w.limit))
+			w.limit = min(2*w.limit, mostHold)
+		}
 		w.hold = max(w.hold, told)
 	}
-	switch v.Class {
-	case backoff.ClassStop:
-	case backoff.ClassRetry, backoff.ClassOverload:
+	if v.Class == backoff.ClassOK {
+		w.limit = int8(small.successHold / unit)
+		if w.refusals = max(w.refusals, 0) - paused; w.refusals <= 0 {
+			w.refusals = never
+		}
+		if end := moment(w.limit); w.hold > end {
+			w.hold = end
+			if w.down {
+				w.probes = pace{0, min(w.probes.alone, w.limit), min(w.probes.least, w.limit)}
+			}
+		}
+	}
+	switch {
+	case v.Caller:
+		if w.down && w.hold == never {
+			w.down = false
+		}
+		if w.refusals = max(w.refusals, 0) + paused; w.refusals > moment(small.refusalBurst)*paused {
+			w.refusals = moment(small.refusalBurst+1) * paused
+			w.window, w.hold = 1, max(w.hold, paused)
+		}
+	case v.Class == backoff.ClassStop:
+	case v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload:
 		switch {
 		case !w.down || probe:
 			if !w.down {
@@ -301,11 +346,14 @@ func (x *walker) settle() {
 	}
 	x.must(s.Longest == longest, "the longest wait")
 	idle := x.q.under == 0 && w.order[0] < 0 && w.hold == never && (!w.down || w.probes.of(0) == never) &&
-		(w.dialed != 0 || !w.down && w.window == x.most && (x.c.halves == 0 || w.tokens == int8(2*x.c.Burst)))
+		(w.dialed != 0 || !w.down && w.limit == 0 && w.refusals == never && w.window == x.most &&
+			(x.c.halves == 0 || w.tokens == int8(2*x.c.Burst)))
 	wrong := ""
 	if w.m, wrong = freeze(q, x.places); wrong != "" {
 		x.must(false, wrong)
 	}
+	x.must(w.m.maxHold == w.limit, "the longest hold")
+	x.must(w.m.refusals == w.refusals, "the refusals of callers")
 	x.must(x.r.idle(w.m.thaw(x.c.Options).Queue, epoch) == idle, "it is said to be idle and has something to remember, or the other way round")
 	if w.order[0] < 0 || x.under() >= w.window {
 		return

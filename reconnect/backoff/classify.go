@@ -22,7 +22,8 @@ package backoff
 //     or reset.
 //
 // In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark [RetryAfter], returns the
-// time that the server asked to wait. It is capped at [MaxRetryAfter], and ignored with Stop.
+// time that the server asked to wait. It is capped at [MaxRetryAfter], and ignored with Stop. 429, or another
+// 4xx with a RetryAfter, sets Caller, also beside a method Verdict.
 //
 // No response is Refresh, except 401 and 403 for a dialer.WebSocket with Prepare. To change that, mark the error
 // where it is made, or wrap Classify:
@@ -80,6 +81,9 @@ func verdictOf(s signs) (v Verdict) {
 	}
 	if s.hasRetryAfter {
 		v.RetryAfter = s.retryAfter
+	}
+	if s.status == 429 || s.status >= 400 && s.status <= 499 && v.RetryAfter > 0 {
+		v.Caller = true
 	}
 	return v.Bounded()
 }

@@ -58,6 +58,28 @@ func TestClassOfStatus(t *testing.T) {
 	}
 }
 
+// A refusal of the caller is 429, and any other 4xx with a Retry-After.
+func TestRefusalOfCallerByStatus(t *testing.T) {
+	for status := -1; status < 1000; status++ {
+		client := status >= 400 && status < 500 && status != 410
+		bare := answered(status)
+		require.Equal(t, status == 429, backoff.Classify(bare).Caller, "status %d", status)
+		timed := backoff.RetryAfter(bare, time.Minute)
+		require.Equal(t, client, backoff.Classify(timed).Caller, "status %d", status)
+		require.Equal(t, client, backoff.ClassifyRefusals(timed).Caller, "status %d", status)
+		zero := backoff.RetryAfter(bare, 0)
+		require.Equal(t, status == 429, backoff.Classify(zero).Caller, "status %d", status)
+	}
+	for _, err := range []error{closed(4429), closed(1013), context.DeadlineExceeded, judged(backoff.ClassSlow)} {
+		require.False(t, backoff.Classify(backoff.RetryAfter(err, time.Minute)).Caller, err)
+	}
+	// A mark changes the class, and not who was refused.
+	refreshed := backoff.Classify(backoff.Refresh(backoff.RetryAfter(answered(401), time.Minute)))
+	require.Equal(t, backoff.Verdict{Class: backoff.ClassRefresh, Caller: true, RetryAfter: time.Minute}, refreshed)
+	require.Equal(t, refreshed, refreshed.OfServer())
+	require.Equal(t, backoff.Verdict{Class: backoff.ClassStop}, backoff.Classify(backoff.Permanent(answered(429))))
+}
+
 func TestClassOfCloseCode(t *testing.T) {
 	special := map[int]backoff.Class{
 		1002: backoff.ClassSlow, 1003: backoff.ClassSlow, 1007: backoff.ClassSlow, 1008: backoff.ClassSlow,

@@ -134,8 +134,8 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	return s, told <= left && wait <= left-told
 }
 
-// Gate paces the dials to each host, and holds all of them when the host tells one of them to wait. It must be
-// safe for concurrent use.
+// Gate paces the dials to each host, and holds all of them when the host asks one to wait, unless only a Caller
+// is refused. It must be safe for concurrent use.
 type Gate interface {
 	// Acquire waits until a dial to host may begin, or until ctx is done. Unless it returns an error,
 	// done is called exactly once, with the verdict on the dial: ClassOK if it succeeded, ClassStop if

@@ -35,6 +35,7 @@ type Verdict struct {
 	Local      bool          // the local machine failed, or knows no such name: see [Verdict.OfServer]
 	Refused    bool          // the connection was refused or reset, and is in no queue of a server
 	NoCredit   bool          // ended because of what the peer sent; earns nothing unless ready for an hour
+	Caller     bool          // the server refused this caller, such as its account: a [Gate] holds no other
 	Skipped    bool          // the attempt was admitted but never begun; only with ClassStop, for a retry.Budget
 	RetryAfter time.Duration // minimum wait that the server asked for, at most [MaxRetryAfter], or 0
 }
@@ -49,10 +50,11 @@ func (v Verdict) OfServer() Verdict {
 }
 
 // Bounded returns v, the verdict on an attempt that was begun, with a RetryAfter within [0,
-// [MaxRetryAfter]], and with 0 after ClassStop. Call it on the verdict of any function but [Classify].
+// [MaxRetryAfter]], and with neither it nor Caller after ClassStop. Call it on the verdict of any function but
+// [Classify].
 func (v Verdict) Bounded() Verdict {
 	if v.Class == ClassStop {
-		v.RetryAfter = 0
+		v.RetryAfter, v.Caller = 0, false
 	}
 	v.Skipped = false
 	v.RetryAfter = min(max(v.RetryAfter, 0), MaxRetryAfter)

@@ -68,6 +68,7 @@ func TestRetryAfterKeepsTheClass(t *testing.T) {
 	for _, err := range []error{io.EOF, answered(404), answered(429), judged(backoff.ClassRefresh)} {
 		want := backoff.Classify(err)
 		want.RetryAfter = time.Minute
+		want.Caller = errors.As(err, new(answered))
 		require.Equal(t, want, backoff.Classify(fmt.Errorf("dial: %w", backoff.RetryAfter(err, time.Minute))))
 	}
 }

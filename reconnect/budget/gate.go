@@ -15,13 +15,16 @@ import (
 )
 
 // Gate holds the dials of a process until they may begin. Each host has a queue, served in order, that limits
-// the dials per second and in progress. When the server tells one connection to wait, all wait. While the host
-// is down, one dial at a time goes out as a probe; when it is back, the others follow gradually.
+// the dials per second and in progress. While the host is down, one dial at a time goes out as a probe; when it
+// is back, the others follow gradually.
 //
 // A host is considered down after ClassRetry, such as a refused or lost connection, or ClassOverload, such as a
 // timeout or a 503, and up after ClassOK, ClassSlow or ClassRefresh, such as a 404 or a 401. ClassStop says
 // nothing. A RetryAfter of any class holds all dials to the host, and no response before its end means that the
-// host is up.
+// host is up. After a success the hold is 10 s at most, doubling with each RetryAfter until the next success.
+//
+// A verdict with Caller, as for a 429, means that the host is up, and holds no other dial. After 20 of them, less
+// one for each success and each 5 s, the server may limit the address: one dial begins every 5 s.
 //
 // The more dials wait for a host that is down, the sooner the next probe begins: after the wait of a lone
 // client if one waits, after about a second if many do, and after 3 to 4.5 s once the outage is half an hour
@@ -226,7 +229,7 @@ func (g *Gate) end(d *hostLine, x *dial, v backoff.Verdict, err error) {
 	if d.probe == x {
 		d.probe = nil
 	}
-	if v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload {
+	if !v.Caller && (v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload) {
 		d.err = err
 	}
 	if down := d.line.Done(x.ticket, v, time.Now()); !down {
@@ -253,7 +256,7 @@ type GateStatus struct {
 	Longest time.Duration // how long the first of the waiting dials has waited
 	Granted uint64        // dials admitted so far
 	Down    bool          // the host is down
-	Held    time.Time     // if in the future: no dial before this, as the server said
+	Held    time.Time     // if in the future: no dial before this, because of what the server said
 	Probe   time.Time     // while Down: no probe before this, unless a dial joins
 }
 

@@ -262,6 +262,7 @@ func TestAGateForgetsIdleHosts(t *testing.T) {
 				require.NoError(t, err)
 				done(success)
 			}
+			time.Sleep(backoff.MaxRetryAfter)
 			done, _ := g.Acquire(t.Context(), "down")
 			done(refused)
 			time.Sleep(time.Second)
@@ -556,6 +557,22 @@ func BenchmarkGate(b *testing.B) {
 			done(success)
 		})
 	}
+}
+
+// A host that is held is not down because of a refused caller.
+func TestOutlookKeepsErrorAfterRefusedCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, &budget.GateOptions{Rate: -1, Concurrent: 2})
+		first, err := g.AcquireAs(t.Context(), "h", "first")
+		require.NoError(t, err)
+		second, err := g.AcquireAs(t.Context(), "h", "second")
+		require.NoError(t, err)
+		down := errors.New("down for maintenance")
+		first(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}, down)
+		limited := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour, Caller: true}
+		second(limited, errors.New("limited"))
+		require.Equal(t, down, g.Outlook("h").Err)
+	})
 }
 
 // The probe and its error are known while the host is down, and no longer.

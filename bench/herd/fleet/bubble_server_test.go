@@ -175,7 +175,11 @@ func (s *liveServer) knock() (*place, error) {
 		case s.hangs, down == fleet.Swallowed:
 			return mine, nil
 		case down == fleet.Unavailable, down == fleet.Up && full && s.Server.Queue == fleet.Busy:
-			return nil, unavailable{s.Server.RetryAfter}
+			code := 503
+			if s.Server.Status429 {
+				code = 429
+			}
+			return nil, unavailable{code, s.Server.RetryAfter}
 		case down == fleet.Denied:
 			return nil, denied{}
 		case down == fleet.Nameless:
@@ -200,9 +204,12 @@ type denied struct{}
 func (denied) Error() string   { return "401" }
 func (denied) StatusCode() int { return 401 }
 
-// unavailable is a 503.
-type unavailable struct{ after time.Duration }
+// unavailable is a 503, or a 429.
+type unavailable struct {
+	code  int
+	after time.Duration
+}
 
-func (unavailable) Error() string                       { return "503" }
-func (unavailable) StatusCode() int                     { return 503 }
+func (u unavailable) Error() string                     { return fmt.Sprint(u.code) }
+func (u unavailable) StatusCode() int                   { return u.code }
 func (u unavailable) RetryAfter() (time.Duration, bool) { return u.after, u.after > 0 }

@@ -149,7 +149,7 @@ func (r *run) move(c *client, who int32, i int, now int64) {
 		r.fail(c, who, i, now, r.slow(c, denied))
 	case turningAway:
 		v := overload
-		v.RetryAfter = time.Duration(x.limit)
+		v.RetryAfter, v.Caller = time.Duration(x.limit), r.Server.Status429
 		r.fail(c, who, i, now, v)
 	}
 }

@@ -8,7 +8,7 @@
 // The clients are the library's own logic: each has a [schedule.Dials], which decides
 // when it dials, also beside a handshake that hangs, and asks the [backoff.Policy] that
 // the library ships. They judge failures as [backoff.Classify] does (refused, or reset:
-// Retry; timed out, or 503: Overload, with the Retry-After of the server; 401, no such host: Slow,
+// Retry; timed out, 429 or 503: Overload, with the Retry-After of the server; 401, no such host: Slow,
 // but Retry for clients of other makes). Only time
 // and the network are imagined:
 //

@@ -82,6 +82,7 @@ type Server struct {
 	Backlog    int           // how many wait at most beside the one being served; default 4096, as Linux has it
 	Answers    float64       // 503s written per second, beside the handshakes; default 20 * Capacity
 	RetryAfter time.Duration // told with each 503; default: nothing is told
+	Status429  bool          // each 503 is a 429 instead, which is about its caller
 	Booked     bool          // with each 503 a time of one's own is told, the next that is free, in whole seconds
 	Ramp       time.Duration // after a return the server is slow: at first it has RampFrom of Capacity, and all of it only so much later; default 0
 	Ends       time.Duration // each session that begins in the run is dropped so long after; default: none is

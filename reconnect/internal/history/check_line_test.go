@@ -31,6 +31,12 @@ type lineModel struct {
 	fails   int           // that have counted since the host went down
 	tokens  float64
 	filled  time.Time
+
+	asked    time.Duration // Retry-After of the last verdict, as far as it holds the host
+	longest  time.Duration // that a Retry-After may hold the host, or 0 if no dial has succeeded
+	refusals float64       // of callers, when the last permit was given back
+	returned time.Time     // when the last permit was given back
+
 	granted uint64
 
 	mu    sync.Mutex // guards what follows; nothing else is locked under it
@@ -221,10 +227,15 @@ func (m *lineModel) done(p *place, v backoff.Verdict, s line.Status) (counts boo
 		return false
 	}
 	m.under--
-	told := min(v.RetryAfter, backoff.MaxRetryAfter)
-	if told > 0 {
-		m.hold = later(m.hold, now.Add(told))
+	if !m.returned.IsZero() {
+		m.refusals = max(m.refusals-now.Sub(m.returned).Seconds()/5, 0)
 	}
+	m.returned = now
+	if v.Caller && v.Class != backoff.ClassStop {
+		m.refused(now)
+		return false
+	}
+	m.hear(v, now)
 	switch v.Class {
 	case backoff.ClassStop:
 	case backoff.ClassRetry, backoff.ClassOverload:
@@ -252,9 +263,36 @@ func (m *lineModel) done(p *place, v backoff.Verdict, s line.Status) (counts boo
 	return false
 }
 
+// refused follows a refusal that is about its caller. Each beyond 20 costs all dials 5 s.
+func (m *lineModel) refused(now time.Time) {
+	m.down = m.down && m.hold.After(now)
+	if m.refusals++; m.refusals > 20 {
+		m.refusals, m.window = 21, 1
+		m.hold = later(m.hold, now.Add(5*time.Second))
+	}
+}
+
+// hear follows the Retry-After of any other verdict, and how a success shortens it.
+func (m *lineModel) hear(v backoff.Verdict, now time.Time) {
+	const first = 10 * time.Second
+	if m.asked = min(v.RetryAfter, backoff.MaxRetryAfter); m.asked > 0 {
+		if m.longest > 0 {
+			m.asked, m.longest = min(m.asked, m.longest), min(2*m.longest, backoff.MaxRetryAfter)
+		}
+		m.hold = later(m.hold, now.Add(m.asked))
+	}
+	if v.Class != backoff.ClassOK {
+		return
+	}
+	m.longest, m.refusals = first, max(m.refusals-1, 0)
+	if m.hold.After(now.Add(first)) {
+		m.hold, m.from, m.alone = now.Add(first), now, min(m.alone, first)
+	}
+}
+
 // paced is called after a permit was given back at now. counts says that it was a failure that counts, so that the pace of the
 // next probe was drawn.
-func (m *lineModel) paced(counts bool, v backoff.Verdict, now time.Time) {
+func (m *lineModel) paced(counts bool, now time.Time) {
 	m.mu.Lock()
 	steps := m.steps
 	m.steps = nil
@@ -271,7 +309,7 @@ func (m *lineModel) paced(counts bool, v backoff.Verdict, now time.Time) {
 		return
 	}
 	m.w.check(LineAccepts, steps[0].n == m.fails, "the policy is asked after %d failures, and there were %d", steps[0].n, m.fails)
-	m.from, m.alone = now.Add(min(v.RetryAfter, backoff.MaxRetryAfter)), steps[0].wait
-	m.shared, m.age = m.fails > 0 && v.RetryAfter <= 0, now.Sub(m.began).Minutes()/10
+	m.from, m.alone = now.Add(m.asked), steps[0].wait
+	m.shared, m.age = m.fails > 0 && m.asked <= 0, now.Sub(m.began).Minutes()/10
 	m.fails++
 }

@@ -123,10 +123,7 @@ func (a *accounts) loseAndReturn(i int) {
 	}
 	at, last := a.w.now(), a.conns[i].Status().Session
 	a.reset(i)
-	within := 30 * time.Second
-	if a.answer == 429 { // which holds the host
-		within += 2*a.wait + time.Minute
-	}
+	const within = 30 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	time.Sleep(time.Microsecond)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/internal/line"
@@ -80,7 +81,7 @@ func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backo
 		back(v)
 		g.w.mu.Lock()
 		defer g.w.mu.Unlock()
-		g.line.paced(counts, v, now)
+		g.line.paced(counts, now)
 	}, nil
 }
 
@@ -120,10 +121,11 @@ func (w *world) returned(p *permit, v backoff.Verdict) {
 	if w.probe == p {
 		w.probe = nil
 	}
-	switch v.Class {
-	case backoff.ClassRetry, backoff.ClassOverload:
+	switch {
+	case v.Class == backoff.ClassStop:
+	case !v.Caller && (v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload):
 		w.down = true
-	case backoff.ClassOK, backoff.ClassSlow, backoff.ClassRefresh:
+	default:
 		w.down, w.probe = false, nil
 	}
 }
@@ -133,6 +135,7 @@ func (w *world) rivals() {
 	for i := range w.set.Rivals {
 		w.users.Go(func() {
 			r := w.plan.stream(20 + uint64(i))
+			pause, failures := w.rivalry(uint64(i))
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			w.users.Go(func() {
@@ -144,14 +147,33 @@ func (w *world) rivals() {
 			})
 			for !w.calmed.Load() {
 				select {
-				case <-time.After(upTo(r, 5*time.Second)):
+				case <-time.After(upTo(r, pause)):
 				case <-w.over:
 					return
 				}
-				w.rival(ctx, r.IntN(2) == 0, upTo(r, time.Second), backoff.Verdict{Class: []backoff.Class{backoff.ClassOK, backoff.ClassOK, backoff.ClassRetry, backoff.ClassOverload, backoff.ClassStop}[r.IntN(5)]})
+				verdicts := append([]backoff.Verdict{{}, {}}, failures...)
+				w.rival(ctx, r.IntN(2) == 0, upTo(r, time.Second), verdicts[r.IntN(5)])
 			}
 		})
 	}
+}
+
+// rivalry draws how a rival fares, from a stream of its own: how long it pauses between two dials, and the verdicts on
+// those of its dials that do not succeed. The server may limit the account of the rival, or ask it to wait.
+func (w *world) rivalry(i uint64) (pause time.Duration, failures []backoff.Verdict) {
+	r := w.plan.stream(40 + i)
+	wait := time.Duration(1+r.IntN(30)) * time.Second
+	failures = []backoff.Verdict{
+		{Class: backoff.ClassRetry}, {Class: backoff.ClassOverload}, {Class: backoff.ClassStop},
+	}
+	switch r.IntN(4) {
+	case 0:
+		limited := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: wait, Caller: true}
+		return 200 * time.Millisecond, slices.Repeat([]backoff.Verdict{limited}, 3)
+	case 1:
+		failures[1].RetryAfter = wait
+	}
+	return 5 * time.Second, failures
 }
 
 // rival is one dial of a rival.
