@@ -27,11 +27,17 @@ type peer struct {
 // slowLinks has each way in which the bytes of a message go through the package. Each opens a connection
 // with default limits.
 var slowLinks = map[string]func(t *testing.T) (conn.Conn, *conntest.Pipe, peer){
-	"WebSocket":            func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowWebSocket(t, false, false) },
-	"compressed WebSocket": func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowWebSocket(t, true, false) },
-	"WebSocket over TLS":   func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowWebSocket(t, false, true) },
-	"Framed":               func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowFramed(t, false) },
-	"Framed over TLS":      func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowFramed(t, true) },
+	"WebSocket": func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) {
+		return slowWebSocket(t, false, false)
+	},
+	"compressed WebSocket": func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) {
+		return slowWebSocket(t, true, false)
+	},
+	"WebSocket over TLS": func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) {
+		return slowWebSocket(t, false, true)
+	},
+	"Framed":          func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowFramed(t, false) },
+	"Framed over TLS": func(t *testing.T) (conn.Conn, *conntest.Pipe, peer) { return slowFramed(t, true) },
 }
 
 func slowWebSocket(t *testing.T, compressed, secure bool) (conn.Conn, *conntest.Pipe, peer) {
@@ -56,8 +62,9 @@ func slowWebSocket(t *testing.T, compressed, secure bool) (conn.Conn, *conntest.
 	if secure {
 		v.server.TLS = serverTLS()
 	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 	ws, _, err := websocket.Dial(t.Context(), "ws://"+serverAddr, &websocket.DialOptions{
-		HTTPClient:      &http.Client{Transport: wire.Transport(&http.Transport{DialContext: dial, DisableKeepAlives: true})},
+		HTTPClient:      &http.Client{Transport: wire.Transport(transport)},
 		CompressionMode: mode,
 	})
 	require.NoError(t, err)
@@ -156,7 +163,9 @@ func TestStandstillInsideMessageIsCut(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, _, _ := open(t)
 				write := background(func() error { return c.Write(conn.BinaryMessage(noise(1 << 20))) })
-				takes(t, 10*second, func() { require.ErrorAs(t, write(), new(*conn.SlowMessageError)) }) // the window is full
+				takes(t, 10*second, func() { // the window is full
+					require.ErrorAs(t, write(), new(*conn.SlowMessageError))
+				})
 				require.NoError(t, c.CloseNow())
 
 				c, pipe, p := open(t)

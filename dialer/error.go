@@ -29,7 +29,7 @@ type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a Framed tcp://host:port or tls://host:port
 	StatusCode int           // of the handshake response, 101 if that was invalid, or 0 without a response
 	RetryAfter time.Duration // how long the server or a proxy asked us to stay away, or 0
-	Header     http.Header   // of the server's response, up to 64 KiB, or nil; never printed, because it may hold secrets
+	Header     http.Header   // of the server's response, up to 64 KiB, or nil; may hold secrets, and is never printed
 	Err        error         // the cause, a *ProxyError if a proxy failed; what it wraps may show a secret
 
 	// Endpoints has the errors of several endpoints, in the order of the attempts. The other fields

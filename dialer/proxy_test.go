@@ -61,14 +61,15 @@ func TestProxyHeaderGoesToProxyOnly(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		withServer(t, func(t *testing.T, v *wsServer) {
 			p := v.proxy(t, scheme, &proxyServer{})
-			v.dialer.ProxyHeader = http.Header{"X-Tenant": {"blue"}, "Proxy-Authorization": {"Bearer replaced"}}
+			given := http.Header{"X-Tenant": {"blue"}, "Proxy-Authorization": {"Bearer replaced"}}
+			v.dialer.ProxyHeader = given.Clone()
 			seen := v.offers()
 			v.dial(t).CloseNow()
 			require.Len(t, p.headers, 1)
 			require.Equal(t, "blue", p.headers[0].Get("X-Tenant"))
 			require.Contains(t, p.headers[0].Get("Proxy-Authorization"), "Basic ", "that of the URL")
 			require.Empty(t, seen.Header.Get("X-Tenant"))
-			require.Equal(t, http.Header{"X-Tenant": {"blue"}, "Proxy-Authorization": {"Bearer replaced"}}, v.dialer.ProxyHeader)
+			require.Equal(t, given, v.dialer.ProxyHeader)
 		})
 	}
 }

@@ -26,7 +26,7 @@ type world struct {
 	probes pace
 	dialed moment
 
-	limit    int8   // longest hold by a RetryAfter, in units up to mostHold; 0: no limit, because no dial has succeeded
+	limit    int8   // longest hold by a RetryAfter, in units up to mostHold, or 0 before the first success
 	refusals moment // when no refusal of a caller counts any more
 
 	wrong string

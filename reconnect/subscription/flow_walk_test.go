@@ -32,7 +32,7 @@ type flowWorld struct {
 
 // trip is a request.
 type trip struct {
-	number         uint64 // among the requests that the walk remembers, from 1 on; 0: there is no request
+	number         uint64 // among the requests that the walk remembers, from 1 on, or 0 without a request
 	state          phase
 	written, since int8 // steps ago
 	passed         bool

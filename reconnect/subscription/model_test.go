@@ -51,7 +51,7 @@ type model struct {
 	r       *rand.Rand // of the user and the trouble
 	s       *scene
 	inOrder bool           // the venue gives no ids
-	work    time.Duration  // for each request, one after the other; 0: no time
+	work    time.Duration  // for each request, one after the other
 	latency time.Duration  // of each answer, up to twice that
 	losses  int            // requests of a hundred that the venue loses
 	calls   map[string]int // how often each key was added, as the user believes

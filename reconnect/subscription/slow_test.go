@@ -21,7 +21,7 @@ import (
 // its answers: an id, and for a refusal the error and the refused keys, behind bars.
 type slowVenue struct {
 	perKey  time.Duration                    // of work, one request after the other
-	queue   int                              // requests that may wait for the work, the others are dropped; 0: no limit
+	queue   int                              // requests that may wait for the work, the others are dropped; zero means no limit
 	latency func(r *rand.Rand) time.Duration // of an answer, beside the work
 	loses   func(r *rand.Rand, now time.Time, keys []string) bool
 	refuses func(now time.Time, key string) error // why a request with the key is refused, or nil

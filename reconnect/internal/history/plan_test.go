@@ -334,8 +334,8 @@ func (s Settings) possible() Settings {
 	if s.Forms && s.InboxOverflow == 2 { // with InboxDisconnect a message that is larger than the inbox ends each session
 		s.InboxBytes = 0
 	}
-	if s.InboxOverflow == 2 && s.InboxMessages == 1 && s.ProbeByMessage { // the response to a probe may arrive together with a message
-		s.InboxMessages = 2
+	if s.InboxOverflow == 2 && s.InboxMessages == 1 && s.ProbeByMessage {
+		s.InboxMessages = 2 // the response to a probe may arrive together with a message
 	}
 	if s.Prefix == prefix2 && s.Framing == 2 && (s.ReadLimit == 0 || s.ReadLimit > mostPrefix2-1000) {
 		s.TooLarge = false // no message is that large

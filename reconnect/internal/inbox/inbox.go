@@ -27,7 +27,7 @@ type Inbox struct {
 
 	// Owned by the producer.
 	begun      bool   // a message is being read into what Buffer returned
-	collecting bool   // put publishes only batches; somebody calls Publish before the link waits
+	collecting bool   // put publishes only batches; the caller must call Publish before the link waits
 	last       int32  // size of the newest message, or chunk.Largest if that is less
 	pending    *slots // not published yet; nil: nothing
 	size       int    // of their data

@@ -58,8 +58,8 @@ func (in *Inbox) Skip(m conn.Message) {
 	}
 }
 
-// Begin begins the reading of a link. collect says whether Put may collect the messages that are at hand, because to
-// wake the reader for each costs more than all the rest. Then somebody calls Publish before the link waits for more.
+// Begin begins the reading of a link. collect says whether Put may collect the buffered messages, because waking the
+// reader for each costs more than all the rest. Then the caller must call Publish before the link waits for more.
 // The reader and the producer read lend in turns until End, unless lend is nil or its connection does not allow that.
 // Only the producer may call Begin.
 func (in *Inbox) Begin(lend *link.Link, collect bool) {
